@@ -93,9 +93,21 @@ SHARD_API int shard_loader_join(struct shard_loader *l, void *stream, void *behi
 SHARD_API int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err);
 
 /*
+ * Page-lock the ring of a loader that delivers in host memory, so that the caller's own copies to the
+ * GPU of `stream` run at the link's speed.  Call it before the first shard_loader_next(), which then
+ * waits until the slot that it returns is page-locked.  Give each batch back with
+ * shard_loader_release_after(), behind its copies: with shard_loader_release() a copy that is still
+ * under way would read the next batch's rows.
+ *
+ * UNSUPPORTED if the machine has no driver or no GPU.  DEVICE if the driver refuses.  The loader
+ * works after these, too.  ARGUMENT if it delivers on a GPU, or has another GPU.
+ */
+SHARD_API int shard_loader_pin(struct shard_loader *l, void *stream, struct shard_error *err);
+
+/*
  * Why batches come through pageable memory, which is slower; END if they do not.  From the first
- * next_device or release_after on, the ring is page-locked slot by slot in the background.  A ring
- * that was lent is its owner's to page-lock, with cudaHostRegister.
+ * next_device, release_after or pin on, the ring is page-locked slot by slot in the background.  A
+ * ring that was lent is its owner's to page-lock, with cudaHostRegister.
  */
 SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out);
 

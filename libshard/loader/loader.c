@@ -226,8 +226,7 @@ void shard_loader_close(struct shard_loader *l)
 
 /* ---- batches in host memory ---- */
 
-/* Does this loader deliver batches in host memory? */
-static int check_host(const struct shard_loader *l, struct shard_error *err)
+int loader_check_host(const struct shard_loader *l, struct shard_error *err)
 {
 	if (l->pool)
 		return error_set(err, SHARD_E_ARGUMENT,
@@ -250,7 +249,7 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	int rc = loader_begin(l, err);
 
 	if (!rc)
-		rc = check_host(l, err);
+		rc = loader_check_host(l, err);
 	if (rc)
 		return rc;
 	if (loader_ends_epoch(l))
@@ -265,6 +264,8 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 		rc = feed_next(l->feed, &slot, err);
 	if (rc)
 		return rc;
+	if (l->awaits_pins)
+		pins_has(&l->copy->pins, slot); /* waits: whether it is, pin_problem tells */
 	feed_lend(l->feed, slot, batch);
 	loader_count(l, batch);
 	return SHARD_OK;

@@ -174,6 +174,23 @@ int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct
 	return cuda_leave(l->cuda, rc, err);
 }
 
+int shard_loader_pin(struct shard_loader *l, void *stream, struct shard_error *err)
+{
+	int rc = loader_begin(l, err);
+
+	if (!rc)
+		rc = loader_check_host(l, err);
+	if (!rc)
+		rc = loader_open_device(l, stream, err);
+	if (!rc)
+		rc = cuda_enter(l->cuda, err);
+	if (rc)
+		return rc;
+	rc = cuda_leave(l->cuda, cuda_check_stream(l->cuda, stream, err), err);
+	l->awaits_pins = l->awaits_pins || !rc;
+	return rc;
+}
+
 int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)
 {
 	struct device_copy *copy = loader_device_copy(l);
