@@ -99,8 +99,8 @@ SHARD_API int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_err
  * shard_loader_release_after(), behind its copies: with shard_loader_release() a copy that is still
  * under way would read the next batch's rows.
  *
- * UNSUPPORTED if the machine has no driver or no GPU.  DEVICE if the driver refuses.  The loader
- * works after these, too.  ARGUMENT if it delivers on a GPU, or has another GPU.
+ * UNSUPPORTED if the machine has no driver or no GPU; the loader then works without.  DEVICE if the
+ * driver refuses the stream.  ARGUMENT if the loader delivers on a GPU, or has another GPU.
  */
 SHARD_API int shard_loader_pin(struct shard_loader *l, void *stream, struct shard_error *err);
 
