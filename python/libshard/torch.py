@@ -247,8 +247,8 @@ class _PageLocked:
             except RuntimeError as e:  # of CUDA: the system has no more memory to page-lock
                 self.is_refused = True
                 warnings.warn(
-                    f"pin_memory=True: batches are not all in page-locked memory, which makes copies slower: PyTorch was "
-                    f"refused {count} bytes ({e}). Ask for fewer batches, with prefetch=, or for smaller ones",
+                    "pin_memory=True: batches are not all in page-locked memory, which makes copies slower: PyTorch "
+                    f"was refused {count} bytes ({e}). Ask for fewer batches, with prefetch=, or for smaller ones",
                     stacklevel=stack_level(),
                 )
         return torch.empty(count, dtype=torch.uint8)

@@ -366,7 +366,8 @@ class Pinned(unittest.TestCase):
     def queue_round_trip(self, image, out, stream):
         for i in range(len(image)):
             at, row = image.data_ptr + i * image.strides[0], image.nbytes // len(image)
-            driver("cuMemcpyHtoDAsync", u64(self.room.value + i * row), pointer(at), ctypes.c_size_t(row), pointer(stream))
+            to = u64(self.room.value + i * row)
+            driver("cuMemcpyHtoDAsync", to, pointer(at), ctypes.c_size_t(row), pointer(stream))
         driver("cuMemcpyDtoHAsync", out, self.room, ctypes.c_size_t(image.nbytes), pointer(stream))
 
     def wanted(self):

@@ -72,7 +72,9 @@ static void fail_held(const struct loader *l)
 	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() the arrays to keep, "
 		      "or open the loader with a greater max_held%s",
 		      l->lender.held_count, holders, l->max_held,
-		      l->lender.on_device ? ", at most 3 on a GPU" : " or copy=True");
+		      l->lender.on_device ? ", at most 3 on a GPU"
+		      : l->lender.pins	  ? ""
+					  : " or copy=True");
 }
 
 /* ---- memory that a batch keeps ---- */
