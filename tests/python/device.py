@@ -370,8 +370,8 @@ class Pinned(unittest.TestCase):
             driver("cuMemcpyHtoDAsync", to, pointer(at), ctypes.c_size_t(row), pointer(stream))
         driver("cuMemcpyDtoHAsync", out, self.room, ctypes.c_size_t(image.nbytes), pointer(stream))
 
-    def wanted(self):
-        with libshard.Loader(self.ds, 7, seed=3, fields=["image"]) as loader:
+    def wanted(self, **options):
+        with libshard.Loader(self.ds, 7, seed=3, fields=["image"], **options) as loader:
             return [(b["image"].tobytes(), b.index.tolist()) for _ in range(2) for b in loader]
 
     def test_a_batch_is_used_again_behind_the_copies_of_its_stream(self):
@@ -384,6 +384,13 @@ class Pinned(unittest.TestCase):
                     self.assertEqual(stats["device_bytes"], 0)  # it was the consumer who copied
                     self.assertGreater(stats["pinned_bytes"], 0)
         # The small copies back are to memory that is not page-locked.
+        self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)
+
+    def test_batches_of_a_transform_are_page_locked_too(self):
+        transform = libshard.Transform(size=40, crop="random", flip=0.5)
+        found, stats = self.take(0, 1, transform=transform)
+        self.assertEqual(found, self.wanted(transform=transform))
+        self.assertGreater(stats["pinned_bytes"], 0)
         self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)
 
     def test_a_copy_on_a_stream_that_the_loader_does_not_know_would_be_seen(self):
