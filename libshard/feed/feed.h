@@ -295,7 +295,7 @@ void slot_describe(const struct slot *s, const struct layout *layout, const stru
 /* Is the slot lent as this batch? */
 bool slot_is_lent_as(const struct slot *s, const struct steps *steps, const struct shard_batch *batch);
 
-struct ring { /* const after ring_open(), except for the contents of slots */
+struct ring { /* const after ring_open(), except for slots, of which a swap replaces the memory */
 	uint8_t *memory;
 	void **lent; /* [slot_count] memory of the caller for each slot, instead of our own; or NULL */
 	uint64_t slot_bytes;

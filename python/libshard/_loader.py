@@ -164,9 +164,10 @@ class LoaderBase(Hinting, Generic[T]):
         ``pin_memory``: True page-locks the memory of batches, so that a GPU copies them at the
         link's speed, and beside other work.  A batch is then used again behind what ``stream`` had
         queued when its last array died; by default that is the legacy default stream, which waits
-        for all streams but non-blocking ones.  Who copies on another stream keeps the batch until
-        its copies have arrived.  Where memory cannot be page-locked, as without a GPU, this warns
-        and all goes on.  With ``device="cuda"`` the memory is page-locked in any case.
+        for all streams of the current GPU but non-blocking ones.  If you copy on another stream,
+        keep the batch until its copies have arrived.  Where memory cannot be page-locked, as
+        without a GPU, this warns and all goes on.  With ``device="cuda"`` the memory is page-locked
+        in any case.
 
         ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least,
         instead of the loader's own; for memory that is page-locked already.  ``window_runs``,
@@ -199,7 +200,7 @@ class LoaderBase(Hinting, Generic[T]):
         pool = _pool(pool_bytes)
         pins = as_flag("pin_memory", pin_memory) and place == "cpu"  # else they are in any case
         if place == "cpu" and (pool or (stream is not None and not pins)):
-            raise ArgumentError("stream and pool_bytes need device='cuda', or stream pin_memory=True", "bad argument")
+            raise ArgumentError("pool_bytes needs device='cuda'; stream needs that or pin_memory=True", "bad argument")
         if pins and memory is not None:
             raise ArgumentError(
                 "memory= and pin_memory=True are both given; memory of your own is yours to page-lock: leave one out",

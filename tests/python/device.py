@@ -446,7 +446,7 @@ class Pinned(unittest.TestCase):
         for options, words in (
             ({"copy": True}, "copy=True gives each batch memory of its own, which is not page-locked"),
             ({"memory": bytearray(8192)}, "memory of your own is yours to page-lock"),
-            ({"pool_bytes": 1}, "stream and pool_bytes need device='cuda'"),
+            ({"pool_bytes": 1}, "pool_bytes needs device='cuda'"),
             ({"stream": object()}, "stream must be None, a number"),
         ):
             with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):

@@ -430,7 +430,9 @@ static PyObject *make_and_swap(struct loader *l, const struct shard_batch *b)
 	PyObject *batch;
 
 	lender->slot[lender->slot_count] = NULL;
+	lender->busy = true; /* code that the collector runs meanwhile must not close it: no lease holds the batch */
 	batch = make(l, b, (PyObject *)home);
+	lender->busy = false;
 	if (batch && shard_loader_swap(lender->l, b, other->data, &err)) {
 		Py_CLEAR(batch);
 		fail(&err);
