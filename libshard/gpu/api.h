@@ -43,6 +43,8 @@ enum {
 	CU_STREAM_NON_BLOCKING = 1,
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_REGISTER_PORTABLE = 1,
+	CU_REGISTER_READ_ONLY = 8, /* GPUs only read it: memory that we may not write needs this */
+	CU_COPY_IN_STREAM_ORDER = 1,
 	CU_ATTRIBUTE_CONTEXT = 1,
 	CU_ATTRIBUTE_MEMORY_TYPE = 2,
 	CU_DEVICE_MULTIPROCESSORS = 16,
@@ -56,6 +58,13 @@ enum {
 	CU_JIT_ERROR_LOG = 5, /* options of cuModuleLoadDataEx: memory for errors of the compiler */
 	CU_JIT_ERROR_LOG_BYTES = 6,
 	CU_STREAM_SPECIAL_MAX = 2, /* NULL, 1 and 2 are default streams of the current context */
+};
+
+/* Of copies in a batch.  The hints are for memory that has no fixed place, which ours has. */
+struct cu_copy_attributes {
+	int order; /* when the source is read */
+	int from_hint[2], to_hint[2];
+	unsigned int flags;
 };
 
 /* Name, version, parameters; each returns a CUresult, which is an int in C. */
@@ -116,10 +125,25 @@ enum {
 	X(cuDeviceGetAttribute, 2000, (int *out, int attribute, int device))
 /* clang-format on */
 
+/*
+ * The same of calls that save time where the driver has them.  None is missed.
+ *
+ * Without cuMemcpyBatchAsync each piece is a cuMemcpyHtoDAsync, see cuda_copy_pieces().  As of CUDA
+ * 13.0 it has another form, without `failed`.  Such a driver has this one, too.
+ */
+/* It takes pointers in arguments of macros for products. */
+/* clang-format off */
+#define OPTIONAL_CALLS(X)                                                                       \
+	X(cuMemcpyBatchAsync, 12080, (uint64_t *to, const void **from, size_t *bytes, size_t count, \
+				      struct cu_copy_attributes *attributes, size_t *attribute_first, \
+				      size_t attribute_count, size_t *failed, struct cu_stream *stream))
+/* clang-format on */
+
 struct cuda_api {
 #define CUDA_POINTER(name_, version_, parameters_) int(*name_) parameters_;
 	CUDA_CALLS(CUDA_POINTER)
 	PROBE_CALLS(CUDA_POINTER)
+	OPTIONAL_CALLS(CUDA_POINTER)
 #undef CUDA_POINTER
 	char lacks[256]; /* a list of PROBE_CALLS that are NULL, as the driver is too old */
 	pid_t pid;	 /* the process that has loaded it: it does not survive fork */

@@ -410,9 +410,19 @@ int cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct s
 	return result ? cuda_refused(d->api, result, err, "cuMemHostRegister of %.1f MiB", MIB(bytes)) : SHARD_OK;
 }
 
-void cuda_unpin(const struct cuda_device *d, void *memory)
+int cuda_pin_map(const struct cuda_device *d, const void *map, uint64_t bytes, struct shard_error *err)
 {
-	d->api->cuMemHostUnregister(memory);
+	int result = d->api->cuMemHostRegister((void *)(uintptr_t)map, (size_t)bytes,
+					       CU_REGISTER_PORTABLE | CU_REGISTER_READ_ONLY);
+
+	return result ? cuda_refused(d->api, result, err, "cuMemHostRegister of %.1f MiB of a file, read-only",
+				     MIB(bytes))
+		      : SHARD_OK;
+}
+
+void cuda_unpin(const struct cuda_device *d, const void *memory)
+{
+	d->api->cuMemHostUnregister((void *)(uintptr_t)memory);
 }
 
 bool cuda_is_pinned(const struct cuda_device *d, const void *at)
@@ -428,4 +438,34 @@ int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uin
 	int result = d->api->cuMemcpyHtoDAsync(to, from, (size_t)bytes, stream);
 
 	return result ? cuda_refused(d->api, result, err, "copy of %.1f MiB to the device", MIB(bytes)) : SHARD_OK;
+}
+
+static int refuse_piece(const struct cuda_device *d, const struct cuda_pieces *p, size_t which, int result,
+			struct shard_error *err)
+{
+	return cuda_refused(d->api, result, err, "copy %zu of %zu to the device, %zu bytes from %p", which + 1,
+			    p->count, p->bytes[which], p->from[which]);
+}
+
+int cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream, struct shard_error *err)
+{
+	struct cu_copy_attributes all = {.order = CU_COPY_IN_STREAM_ORDER};
+	size_t first = 0, failed = SIZE_MAX;
+	int result;
+
+	/* The driver takes no batch of nothing, and none on the legacy default stream. */
+	if (!p->count || !d->api->cuMemcpyBatchAsync || cuda_is_special(stream)) {
+		for (size_t i = 0; i < p->count; i++) {
+			result = d->api->cuMemcpyHtoDAsync(p->to[i], p->from[i], p->bytes[i], stream);
+			if (result)
+				return refuse_piece(d, p, i, result, err);
+		}
+		return SHARD_OK;
+	}
+	result = d->api->cuMemcpyBatchAsync(p->to, p->from, p->bytes, p->count, &all, &first, 1, &failed, stream);
+	if (!result)
+		return SHARD_OK;
+	if (failed < p->count)
+		return refuse_piece(d, p, failed, result, err);
+	return cuda_refused(d->api, result, err, "a batch of %zu copies to the device", p->count);
 }

@@ -32,13 +32,15 @@ static const struct {
 	const char *name;
 	int version;
 	size_t at; /* in struct cuda_api */
-	bool needed;
+	enum { OF_LOADERS, OF_THE_PROBE, OPTIONAL } use;
 } calls[] = {
-#define NEEDED(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_), true},
-#define WANTED(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_), false},
-	CUDA_CALLS(NEEDED) PROBE_CALLS(WANTED)
-#undef NEEDED
-#undef WANTED
+#define LOADERS(name_, version_, parameters_) {#name_, version_, offsetof(struct cuda_api, name_), OF_LOADERS},
+#define PROBE(name_, version_, parameters_)   {#name_, version_, offsetof(struct cuda_api, name_), OF_THE_PROBE},
+#define ANYONE(name_, version_, parameters_)  {#name_, version_, offsetof(struct cuda_api, name_), OPTIONAL},
+	CUDA_CALLS(LOADERS) PROBE_CALLS(PROBE) OPTIONAL_CALLS(ANYONE)
+#undef LOADERS
+#undef PROBE
+#undef ANYONE
 };
 
 /* Of this process.  They are written once, under `once`. */
@@ -93,9 +95,9 @@ static void find_all(const struct finder *f)
 				: f->old(calls[i].name, &p, calls[i].version, CU_FIND_LEGACY_STREAM);
 		if (!result && status == CU_FIND_SUCCESS && p)
 			memcpy((uint8_t *)&driver + calls[i].at, &p, sizeof(p));
-		else if (calls[i].needed)
+		else if (calls[i].use == OF_LOADERS)
 			add_name(missing, sizeof(missing), i);
-		else
+		else if (calls[i].use == OF_THE_PROBE)
 			add_name(driver.lacks, sizeof(driver.lacks), i);
 	}
 	if (missing[0])
@@ -196,6 +198,7 @@ int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 	*out = (struct cuda_driver){.is_loaded = is_loaded, .lacks = rc ? "" : api->lacks};
 	if (rc)
 		return rc;
+	out->has_batches = api->cuMemcpyBatchAsync;
 	if (api->lacks[0])
 		return SHARD_OK;
 	result = api->cuDriverGetVersion(&version);

@@ -48,6 +48,7 @@ struct cuda_driver {
 	uint32_t major, minor; /* the newest version of CUDA that it supports */
 	uint32_t device_count;
 	const char *lacks; /* calls that are missing; "": none */
+	bool has_batches;  /* cuda_copy_pieces() is one call of the driver */
 };
 
 struct cuda_gpu {
@@ -59,7 +60,7 @@ struct cuda_gpu {
 
 /*
  * Load and start the driver.  Fails as cuda_open() does.  If the driver lacks a call that is needed
- * here, `lacks` names it, and the rest is not known.  A loader does not need these calls.
+ * here, `lacks` names it, and only `has_batches` is known.  A loader does not need these calls.
  * `is_loaded` is set even if this fails.
  */
 int cuda_probe(struct cuda_driver *out, struct shard_error *err);
@@ -165,7 +166,13 @@ uint64_t cuda_pin_most_bytes(void);
 
 /* Page-lock memory, so that GPUs read it by themselves, at full speed. */
 int cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err);
-void cuda_unpin(const struct cuda_device *d, void *memory);
+/*
+ * Page-lock a read-only, shared map of a file in place: its pages in the page cache are what the GPU
+ * reads.  Measured on ext4: 43 ms/GiB and no memory.  A private map would be copied, at 600 ms/GiB.
+ * Without the flag that this sets, drivers refuse a map that cannot be written.
+ */
+int cuda_pin_map(const struct cuda_device *d, const void *map, uint64_t bytes, struct shard_error *err);
+void cuda_unpin(const struct cuda_device *d, const void *memory);
 /* Is this byte page-locked, by us or by anybody else? */
 bool cuda_is_pinned(const struct cuda_device *d, const void *at);
 
@@ -175,6 +182,25 @@ bool cuda_is_pinned(const struct cuda_device *d, const void *at);
  */
 int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uint64_t bytes, void *stream,
 		 struct shard_error *err);
+
+/*
+ * Copies to the GPU.  None is empty, and none crosses the end of memory that was page-locked at
+ * once.  Nor may one write where another does, because they may run in any order.
+ */
+struct cuda_pieces {
+	uint64_t *to; /* [count], as: */
+	const void **from;
+	size_t *bytes;
+	size_t count;
+};
+
+/*
+ * Queue all of them, in one call where the driver has it (CUDA 12.8), or else in one call each.
+ * Measured on an H200 with records of 147 KiB: 50 GB/s, or 26.  Later work on the stream waits for
+ * all.  The arrays may change once this returns, but not the memory at `from`.  After an error some
+ * may be queued.
+ */
+int cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream, struct shard_error *err);
 
 /* ---- kernels.c: kernels, and their text ---- */
 

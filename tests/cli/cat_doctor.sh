@@ -27,16 +27,17 @@ update="                        do: update NVIDIA's driver"
 # ---- drivers ----
 
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/full" "$CAT" doctor
-finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard calls;" \
+finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard needs;" \
 	"                        2 devices" \
 	"                        so: batches can be delivered on a GPU"
+finding "batch copies" "good     batch copies   the driver takes many copies in one call"
 finding "GPU 1" "good     GPU 1          Fake GPU 1, 24.0 GiB, compute capability 8.6; the speed" \
 	"                        of its PCIe link is unknown"
 grep -q '^good     page-locking   works; 64.0 MiB took [0-9]*\.[0-9] ms$' out || die "page-locking: $(cat out)"
 said "shardcat: no disk was examined; name a dataset, or a folder on the disk that will hold one"
 cp out full.out
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/old" "$CAT" doctor
-finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard calls;" \
+finding "GPU driver" "good     GPU driver     for CUDA 12.9, with all functions that libshard needs;" \
 	"                        2 devices" \
 	"                        so: batches can be delivered on a GPU"
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/bare" "$CAT" doctor
@@ -44,7 +45,7 @@ finding "GPU driver" "missing  GPU driver     libcuda.so.1 has no cuGetProcAddre
 	"                        CUDA 11.3" "$nothing" "$update"
 ! grep -qE '^[a-z]+ +page-locking ' out || die "page-locking without a driver"
 run 0 env LD_LIBRARY_PATH="$PWD/none" "$CAT" doctor
-grep -q '^missing  GPU driver ' out && ! grep -q 'with all functions that libshard calls' out ||
+grep -q '^missing  GPU driver ' out && ! grep -q 'with all functions that libshard needs' out ||
 	die "no driver: $(cat out)"
 
 # ---- io_uring, and who may lock how much ----
@@ -131,7 +132,7 @@ run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/full" "$CAT" doctor -q dataset
 [ ! -s err ] || die "-q says nothing else: $(cat err)"
 run 0 env LD_LIBRARY_PATH="$BUILD/tests/cuda/full" "$CAT" doctor --json dataset
 cp out all.json
-[ "$(json all.json '[f["name"] for f in d["findings"]][-4:]')" = "['GPU driver', 'GPU 0', 'GPU 1', 'page-locking']" ] ||
+[ "$(json all.json '[f["name"] for f in d["findings"]][-5:]')" = "['GPU driver', 'batch copies', 'GPU 0', 'GPU 1', 'page-locking']" ] ||
 	die "names: $(cat out)"
 [ "$(json all.json '{f["name"]: f for f in d["findings"]}["dataset"]["facts"]["data_bytes"]')" = 57344 ] ||
 	die "facts: $(cat out)"

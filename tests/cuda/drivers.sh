@@ -49,7 +49,7 @@ for call in $(rows CUDA_CALLS); do
 done
 [ $count -gt 20 ] || { echo "found only $count functions in api.h" && exit 1; }
 probes=0
-lacking="3 has all functions that loaders call, but cannot list the GPUs: it lacks"
+lacking="3 has all functions that loaders need, but cannot list the GPUs: it lacks"
 for call in $(rows PROBE_CALLS); do
 	for driver in "$full" "$old"; do
 		says "$driver" "0 0 " hide "$call"
@@ -64,8 +64,23 @@ says "$old" "0 0 " hide cuDeviceGetName hide cuDriverGetVersion doctor
 echo "$got" | grep -q "^3 .*: it lacks cuDriverGetVersion (CUDA 2.2), cuDeviceGetName (CUDA 2.0)\$" ||
 	{ echo "$got" && exit 1; }
 says "$old" "0 0 " doctor
-echo "$got" | grep -q "^0 for CUDA 12.9, with all functions that libshard calls; 2 devices\$" ||
+echo "$got" | grep -q "^0 for CUDA 12.9, with all functions that libshard needs; 2 devices\$" ||
 	{ echo "$got" && exit 1; }
+
+# What is optional is not missed.
+optional=0
+for call in $(rows OPTIONAL_CALLS); do
+	for driver in "$full" "$old"; do
+		says "$driver" "0 0 " hide "$call" doctor
+		echo "$got" | grep -q "^0 for CUDA 12.9, with all functions that libshard needs; 2 devices\$" ||
+			{ echo "without $call the doctor says: $got" && exit 1; }
+	done
+	optional=$((optional + 1))
+done
+says "$full" "0 0 " hide cuMemcpyBatchAsync hide cuDeviceGetName doctor
+echo "$got" | grep -q "^1 the driver has no call for many copies, which CUDA 12.8 brought\$" ||
+	{ echo "without batches and names the doctor says: $got" && exit 1; }
+[ $optional -ge 1 ] || { echo "found no optional function in api.h" && exit 1; }
 
 # Who uses no GPU never opens the driver; and nobody is linked with it.
 for object in "$BUILD"/libshard.so "$open"; do
@@ -73,4 +88,4 @@ for object in "$BUILD"/libshard.so "$open"; do
 		echo "$object needs libcuda" && exit 1
 	fi
 done
-echo "$((count + 2 * probes + 13)) drivers"
+echo "$((count + 2 * probes + 2 * optional + 13)) drivers"

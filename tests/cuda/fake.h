@@ -27,6 +27,8 @@ enum fake_sin {
 	FAKE_BAD_VERSION,   /* cuGetProcAddress for a form of a function that has other parameters */
 	FAKE_CALLS_BACK,    /* the driver called from a host function */
 	FAKE_BROKE_CAPTURE, /* a call that a capture forbids, or work across its edge: the capture is lost */
+	FAKE_COPIED_FILE,   /* a page-lock of a private map, which takes a copy of the file in memory */
+	FAKE_UNMAPPED,	    /* page-locked memory that was unmapped before it was unregistered */
 	FAKE_SINS
 };
 

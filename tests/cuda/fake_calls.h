@@ -56,6 +56,9 @@
 	X(cuMemGetInfo, 3020, INT_MAX, (size_t *free_bytes, size_t *bytes))                                \
 	X(cuMemcpyHtoDAsync, 3020, INT_MAX, (uint64_t to, const void *from, size_t bytes, void *stream))   \
 	X(cuMemcpyDtoHAsync, 3020, INT_MAX, (void *to, uint64_t from, size_t bytes, void *stream))         \
+	X(cuMemcpyBatchAsync, 12080, 13000, (uint64_t *to, uint64_t *from, size_t *bytes, size_t count,    \
+					     int (*attributes)[6], size_t *firsts, size_t attribute_count, \
+					     size_t *failed, void *stream))                                \
 	X(cuMemHostRegister, 4000, INT_MAX, (void *memory, size_t bytes, unsigned flags))                  \
 	X(cuMemHostUnregister, 4000, INT_MAX, (void *memory))                                              \
 	X(cuPointerGetAttribute, 4000, INT_MAX, (void *out, int attribute, uint64_t pointer))              \

@@ -88,6 +88,9 @@ int fake_cuGetErrorName(int result, const char **text)
 		     {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
 		     {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
 		     {NOT_READY, "CUDA_ERROR_NOT_READY"},
+		     {ALREADY_REGISTERED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
+		     {NOT_PERMITTED, "CUDA_ERROR_NOT_PERMITTED"},
+		     {801, "CUDA_ERROR_NOT_SUPPORTED"},
 		     {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -26,6 +26,7 @@ enum {
 	NOT_INITIALIZED = 3,
 	INVALID_DEVICE = 101,
 	INVALID_CONTEXT = 201,
+	OPERATING_SYSTEM = 304,
 	INVALID_HANDLE = 400,
 	NOT_FOUND = 500,
 	NOT_READY = 600,
@@ -129,7 +130,8 @@ struct region {
 	struct context *context;
 	const uint8_t *at;
 	size_t bytes;
-	bool portable;
+	bool portable, read_only;
+	uint64_t map; /* whose memory it was when it was registered */
 };
 
 /* A kernel in one module. */
@@ -177,6 +179,7 @@ void stream_drop(struct stream *s);		   /* what is queued still runs */
 struct work *work_add(struct stream *s, int kind); /* zeroed but for its order */
 void work_wait_for(struct record *r);		   /* until it is done, or nothing works any more */
 void work_forget(void);				   /* what is queued never runs */
+uint64_t chance(uint64_t below);
 struct record *record_hold(struct record *r);
 void record_let_go(struct record *r);
 extern _Thread_local bool in_host_function;

@@ -25,7 +25,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t chance(uint64_t below)
+uint64_t chance(uint64_t below)
 {
 	uint64_t z = fake.random += UINT64_C(0x9e3779b97f4a7c15);
 

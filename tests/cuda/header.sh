@@ -5,7 +5,7 @@
 #
 # Skips where no cudaTypedefs.h is found: in $CUDA_HOME/include, where the compiler looks, in
 # /usr/local/cuda, and beside the Python packages that bring it.  Parameters agree if both are
-# pointers, or both numbers of one size.
+# pointers, or both numbers of one size.  Functions that are newer than the headers are left out.
 set -eu
 command -v g++ >/dev/null || { echo "g++ is not there" && exit 77; }
 
@@ -15,6 +15,8 @@ for dir in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/include /usr/local/cuda/inclu
 	[ -n "$found" ] || [ ! -f "$dir/cudaTypedefs.h" ] || found=$dir
 done
 [ -n "$found" ] || { echo "CUDA's headers are not here: cudaTypedefs.h" && exit 77; }
+
+version=$(sed -n 's/^#define CUDA_VERSION *//p' "$found/cuda.h")
 
 rows() { # FILE: "name version parameters", a line each; a row may go over several lines
 	{ sed -n '/^#define [A-Z]*_CALLS(X)/,/[^\\]$/p' "$1" | sed 's/^#define.*/\tX(/' | tr -d '\\\n' && echo; } |
@@ -35,6 +37,7 @@ program() { # FILE: asserts that each of its rows is NVIDIA's
 		struct cu_event;
 		struct cu_module;
 		struct cu_function;
+		struct cu_copy_attributes;
 		template <class A, class B> constexpr bool same()
 		{
 			return std::is_pointer<A>::value ? std::is_pointer<B>::value
@@ -47,9 +50,10 @@ program() { # FILE: asserts that each of its rows is NVIDIA's
 			return false;
 		}
 	HEAD
-	rows "$1" | while read -r name version parameters; do
+	rows "$1" | while read -r name since parameters; do
+		[ "$since" -le "$version" ] || continue
 		echo "typedef int (*ours_$name)$parameters;"
-		echo "static_assert(alike(ours_$name(), PFN_${name}_v$version()), \"$name\");"
+		echo "static_assert(alike(ours_$name(), PFN_${name}_v$since()), \"$name\");"
 	done
 }
 
@@ -74,6 +78,7 @@ numbers() { # our enumerators, and NVIDIA's for each
 		CU_STREAM_NON_BLOCKING ::CU_STREAM_NON_BLOCKING
 		CU_EVENT_DISABLE_TIMING ::CU_EVENT_DISABLE_TIMING
 		CU_REGISTER_PORTABLE CU_MEMHOSTREGISTER_PORTABLE
+		CU_REGISTER_READ_ONLY CU_MEMHOSTREGISTER_READ_ONLY
 		CU_ATTRIBUTE_CONTEXT CU_POINTER_ATTRIBUTE_CONTEXT
 		CU_ATTRIBUTE_MEMORY_TYPE CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 		CU_MEMORY_HOST CU_MEMORYTYPE_HOST
@@ -89,6 +94,24 @@ numbers() { # our enumerators, and NVIDIA's for each
 	END
 }
 
+attributes() { # of copies in a batch: our struct, and NVIDIA's
+	[ "$version" -ge 12080 ] || return 0
+	echo "namespace ours {"
+	sed -n '/^struct cu_copy_attributes {$/,/^};$/p' libshard/gpu/api.h
+	echo "typedef struct cu_copy_attributes attributes;"
+	echo "}"
+	echo "static_assert(sizeof(ours::attributes) == sizeof(CUmemcpyAttributes), \"its size\");"
+	while read -r ours theirs; do
+		echo "static_assert(offsetof(ours::attributes, $ours) == offsetof(CUmemcpyAttributes, $theirs), \"$ours\");"
+	done <<-'END'
+		order srcAccessOrder
+		from_hint srcLocHint
+		to_hint dstLocHint
+		flags flags
+	END
+	echo "static_assert(ours::CU_COPY_IN_STREAM_ORDER == (int)CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, \"the order\");"
+}
+
 compiles() {
 	g++ -std=c++17 -w -isystem "$found" -fsyntax-only -x c++ "$1"
 }
@@ -96,13 +119,14 @@ compiles() {
 count=0
 for file in libshard/gpu/api.h tests/cuda/fake_calls.h; do
 	program "$file" >"$TMPDIR/check.cc"
-	count=$((count + $(rows "$file" | wc -l)))
+	count=$((count + $(grep -c '^static_assert' "$TMPDIR/check.cc")))
 	[ "$(rows "$file" | wc -l)" = "$(grep -c '^	X(cu' "$file")" ] ||
 		{ echo "$file has rows that are not read" && exit 1; }
 	compiles "$TMPDIR/check.cc" || { echo "$file differs from $found/cudaTypedefs.h" && exit 1; }
 done
 program libshard/gpu/api.h >"$TMPDIR/check.cc"
 numbers >>"$TMPDIR/check.cc"
+attributes >>"$TMPDIR/check.cc"
 compiles "$TMPDIR/check.cc" || { echo "a number in libshard/gpu/api.h differs from $found/cuda.h" && exit 1; }
 
 grep -q '^#define CU_STREAM_PER_THREAD *((CUstream)0x2)' "$found/cuda.h" &&
@@ -113,11 +137,18 @@ grep -q '^#define CU_STREAM_PER_THREAD *((CUstream)0x2)' "$found/cuda.h" &&
 # form, a wrong number.
 for sin in 's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, size_t bytes, int flags)/' \
 	's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, unsigned bytes)/' \
-	's/cuStreamGetCtx, 9020/cuStreamGetCtx, 12050/'; do
+	's/cuStreamGetCtx, 9020/cuStreamGetCtx, 12050/' \
+	's/cuMemcpyBatchAsync, 12080/cuMemcpyBatchAsync, 13000/'; do
+	since=$(echo "$sin" | sed -n 's/.*, \([0-9]*\)\/$/\1/p')
+	[ "${since:-0}" -le "$version" ] || continue # would be left out
 	sed "$sin" libshard/gpu/api.h >"$TMPDIR/sin.h"
 	program "$TMPDIR/sin.h" >"$TMPDIR/sin.cc"
 	! compiles "$TMPDIR/sin.cc" 2>/dev/null || { echo "went unnoticed: $sin" && exit 1; }
 done
 sed 's/CU_NO_DEVICE = 100/CU_NO_DEVICE = 101/' "$TMPDIR/check.cc" >"$TMPDIR/sin.cc"
 ! compiles "$TMPDIR/sin.cc" 2>/dev/null || { echo "a wrong number went unnoticed" && exit 1; }
-echo "$count declarations agree with those of CUDA $(sed -n 's/^#define CUDA_VERSION *//p' "$found/cuda.h")"
+if [ "$version" -ge 12080 ]; then
+	sed 's/int from_hint\[2\], to_hint\[2\];/int from_hint[2];/' "$TMPDIR/check.cc" >"$TMPDIR/sin.cc"
+	! compiles "$TMPDIR/sin.cc" 2>/dev/null || { echo "a struct that is too short went unnoticed" && exit 1; }
+fi
+echo "$count declarations agree with those of CUDA $version"

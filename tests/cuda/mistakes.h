@@ -34,8 +34,10 @@ static inline int noticed_now(void)
 	return (wanted.complaint[0] ? HOST : 0) | (gpu.complaint[0] ? GPU : 0) |
 	       (fake->sins(FAKE_UNREGISTERED) ? SIN_UNREGISTERED : 0) |
 	       (fake->sins(FAKE_WRONG_CONTEXT) ? SIN_CONTEXT : 0) | (fake->sins(FAKE_FREED_IN_USE) ? SIN_FREED : 0) |
-	       (fake->sins(FAKE_BAD_HANDLE) || fake->sins(FAKE_CALLS_BACK) || fake->sins(FAKE_BAD_VERSION) ? SIN_OTHER
-													   : 0) |
+	       (fake->sins(FAKE_BAD_HANDLE) || fake->sins(FAKE_CALLS_BACK) || fake->sins(FAKE_BAD_VERSION) ||
+				fake->sins(FAKE_COPIED_FILE) || fake->sins(FAKE_UNMAPPED)
+			? SIN_OTHER
+			: 0) |
 	       (fake->leaks()[0] ? LEAK : 0);
 }
 

@@ -29,7 +29,7 @@ static int open_once(void)
 static void on_finding(void *context, const struct finding *f)
 {
 	(void)context;
-	if (!strcmp(f->name, "GPU driver") || !strcmp(f->name, "page-locking"))
+	if (!strcmp(f->name, "GPU driver") || !strcmp(f->name, "batch copies") || !strcmp(f->name, "page-locking"))
 		printf("%u %s\n", f->verdict, f->found);
 }
 

@@ -7,6 +7,7 @@
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
+#include "tests/child.h"
 #include "tests/cuda/trainer.h"
 #include "tools/shardcat/doctor/doctor.h"
 
@@ -40,12 +41,31 @@ static void check_told(const char *line)
 		test_fail(__FILE__, __LINE__, "nobody said\n  %s\nbut\n%s", line, told);
 }
 
+/* The first test, because its child must start the driver. */
+TEST(a_driver_without_batches)
+{
+	pid_t pid;
+
+	if (child_begin(&pid, 60)) {
+		fake = fake_find();
+		fake->hide("cuMemcpyBatchAsync");
+		CHECK_EQ(look(NULL), 0);
+		check_told("GPU driver|0|for CUDA 12.9, with all functions that libshard needs; 2 devices|batches can "
+			   "be delivered on a GPU|");
+		check_told("batch copies|1|the driver has no call for many copies, which CUDA 12.8 brought|copies of "
+			   "many records to a GPU take more CPU time, and longer|update NVIDIA's driver");
+		_exit(0);
+	}
+	CHECK_EQ(child_end(pid), 0);
+}
+
 TEST(a_driver_that_is_there)
 {
 	trainer_open();
 	CHECK_EQ(look(NULL), 0);
-	check_told("GPU driver|0|for CUDA 12.9, with all functions that libshard calls; 2 devices|batches can be "
+	check_told("GPU driver|0|for CUDA 12.9, with all functions that libshard needs; 2 devices|batches can be "
 		   "delivered on a GPU|");
+	check_told("batch copies|0|the driver takes many copies in one call||");
 	check_told("GPU 1|0|Fake GPU 1, 24.0 GiB, compute capability 8.6; the speed of its PCIe link is unknown||");
 	CHECK(strstr(told, "\npage-locking|0|works; 64.0 MiB took "));
 	CHECK(strstr(told, " ms|the GPU reads batches directly, without another copy|\n"));

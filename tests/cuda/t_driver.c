@@ -25,6 +25,79 @@ static uint8_t host[3][4096] __attribute__((aligned(4096)));
 			test_fail(__FILE__, __LINE__, "%s: %d, %s", #call_, got_, err.message); \
 	} while (0)
 
+/* ---- copies of many pieces: the first test, because its children must start the driver ---- */
+
+#define PIECES	    5u
+#define PIECE_BYTES 3000u
+
+/*
+ * A map of a file, page-locked in two parts; pieces of both, and of other memory, to the places of a
+ * block in another order.  With `calls`, the driver is one from before CUDA 12.8.
+ */
+static int copy_pieces(bool calls, bool default_stream)
+{
+	static const unsigned order[PIECES] = {3, 0, 4, 1, 2};
+
+	uint64_t memory, to[PIECES];
+	const void *from[PIECES];
+	size_t bytes[PIECES];
+	struct cuda_pieces p = {to, from, bytes, PIECES};
+	uint8_t *map = trainer_map_file(4 * 4096, PROT_READ, MAP_SHARED);
+	struct cuda_device *d;
+	void *stream;
+
+	fake = fake_find();
+	if (calls)
+		fake->hide("cuMemcpyBatchAsync");
+	SOUND(cuda_open(&d, SHARD_GPU_OF_STREAM, NULL, &err));
+	SOUND(cuda_enter(d, &err));
+	SOUND(cuda_stream_make(d, &stream, &err));
+	SOUND(cuda_alloc(d, PIECES * PIECE_BYTES, &memory, &err));
+	SOUND(cuda_pin_map(d, map, 8192, &err));
+	SOUND(cuda_pin_map(d, map + 8192, 8192, &err));
+	CHECK(cuda_is_pinned(d, map + 4 * 4096 - 1));
+	for (unsigned i = 0; i < PIECES; i++) {
+		to[i] = memory + order[i] * PIECE_BYTES;
+		from[i] = map + (i < 2 ? i * 4000 : 8192 + (i - 2) * 2500);
+		bytes[i] = PIECE_BYTES - i;
+	}
+	fake->hold(1);
+	SOUND(cuda_copy_pieces(d, &p, default_stream ? NULL : stream, &err));
+	CHECK_EQ(fake->pending(), PIECES);
+	p.to = (uint64_t[PIECES]){0}; /* the arrays are not needed any more */
+	p.count = 0;
+	SOUND(cuda_copy_pieces(d, &p, stream, &err)); /* nothing */
+	fake->hold(0);
+	SOUND(cuda_stream_finish(d, default_stream ? NULL : stream, &err));
+	for (unsigned i = 0; i < PIECES; i++) {
+		CHECK_MEM(fake->at(to[i]), from[i], bytes[i]);
+		CHECK(!i || *((uint8_t *)fake->at(to[i]) + bytes[i]) == 0xa5);
+	}
+	CHECK_EQ(fake->count("cuMemcpyBatchAsync"), calls || default_stream ? 0 : 1);
+	CHECK_EQ(fake->count("cuMemcpyHtoDAsync"), calls || default_stream ? PIECES : 0);
+	cuda_unpin(d, map);
+	cuda_unpin(d, map + 8192);
+	cuda_free(d, memory);
+	cuda_stream_drop(d, stream);
+	SOUND(cuda_leave(d, 0, &err));
+	cuda_close(d);
+	trainer_check_clean();
+	return 0;
+}
+
+/* One call or many, the bytes are the same. */
+TEST(pieces_of_a_file_are_copied_with_and_without_the_call_for_many)
+{
+	pid_t pid;
+
+	for (unsigned i = 0; i < 4; i++) {
+		STORY("%s, %s stream", i & 1 ? "CUDA 12.4" : "CUDA 12.8", i & 2 ? "the default" : "our own");
+		if (child_begin(&pid, 20))
+			_exit(copy_pieces(i & 1, i & 2));
+		CHECK_EQ(child_end(pid), 0);
+	}
+}
+
 /* ---- whose context ---- */
 
 static void *current(void)
@@ -231,6 +304,7 @@ struct things {
 	struct cuda_device *d;
 	void *stream, *event;
 	uint64_t memory;
+	const uint8_t *map;
 };
 
 static int do_enter(struct things *t)
@@ -304,6 +378,21 @@ static int do_pin(struct things *t)
 		cuda_unpin(t->d, host[2]);
 	return rc;
 }
+static int do_pin_map(struct things *t)
+{
+	int rc = cuda_pin_map(t->d, t->map, sizeof(host[2]), &err);
+
+	if (!rc)
+		cuda_unpin(t->d, t->map);
+	return rc;
+}
+static int do_pieces(struct things *t)
+{
+	struct cuda_pieces p = {(uint64_t[]){t->memory, t->memory + 8}, (const void *[]){host[0], host[0]},
+				(size_t[]){8, 8}, 2};
+
+	return cuda_copy_pieces(t->d, &p, t->stream, &err);
+}
 static int do_copy(struct things *t)
 {
 	return cuda_copy_in(t->d, t->memory, host, sizeof(host[0]), t->stream, &err);
@@ -326,9 +415,11 @@ TEST(what_the_driver_refuses_is_told_with_its_name)
 		    {do_event_finish, "cuEventSynchronize", "cuEventSynchronize: "},
 		    {do_alloc, "cuMemAlloc", "cuMemAlloc of 1.5 MiB: "},
 		    {do_pin, "cuMemHostRegister", "cuMemHostRegister of 0.0 MiB: "},
+		    {do_pin_map, "cuMemHostRegister", "cuMemHostRegister of 0.0 MiB of a file, read-only: "},
+		    {do_pieces, "cuMemcpyBatchAsync", "a batch of 2 copies to the device: "},
 		    {do_copy, "cuMemcpyHtoDAsync", "copy of 0.0 MiB to the device: "}};
 	static const char name[] = "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)";
-	struct things t = {.d = NULL};
+	struct things t = {.map = trainer_map_file(sizeof(host[2]), PROT_READ, MAP_SHARED)};
 	void *popped;
 
 	trainer_open();
@@ -360,6 +451,44 @@ TEST(what_the_driver_refuses_is_told_with_its_name)
 	cuda_stream_drop(t.d, t.stream);
 	SOUND(cuda_leave(t.d, 0, &err));
 	cuda_close(t.d);
+	trainer_check_clean();
+}
+
+/* Of many copies the driver says which one it did not take, and so do we. */
+TEST(a_piece_that_is_refused_is_named)
+{
+	uint64_t memory, to[3];
+	const void *from[] = {host[0], host[1], host[2]};
+	size_t bytes[] = {4096, 4097, 4096};
+	struct cuda_pieces p = {to, from, bytes, 3};
+	struct cuda_device *d;
+	void *stream;
+	char want[160];
+
+	trainer_open();
+	SOUND(cuda_open(&d, SHARD_GPU_OF_STREAM, NULL, &err));
+	SOUND(cuda_enter(d, &err));
+	SOUND(cuda_stream_make(d, &stream, &err));
+	SOUND(cuda_alloc(d, 3 * 8192, &memory, &err));
+	SOUND(cuda_pin(d, host, 2 * sizeof(host[0]), &err));
+	SOUND(cuda_pin(d, host[2], sizeof(host[2]), &err));
+	for (unsigned i = 0; i < 3; i++)
+		to[i] = memory + i * 8192;
+	snprintf(want, sizeof(want), "copy 2 of 3 to the device, 4097 bytes from %p: CUDA_ERROR_INVALID_VALUE",
+		 (void *)host[1]);
+	for (int i = 0; i < 2; i++) {
+		STORY("%s", i ? "a call for each" : "one call for all");
+		CHECK_EQ(cuda_copy_pieces(d, &p, i ? NULL : stream, &err), SHARD_E_DEVICE);
+		CHECK_STR(err.message, want);
+		CHECK_EQ(err.os_code, 1);
+	}
+	fake->settle();
+	cuda_unpin(d, host);
+	cuda_unpin(d, host[2]);
+	cuda_free(d, memory);
+	cuda_stream_drop(d, stream);
+	SOUND(cuda_leave(d, 0, &err));
+	cuda_close(d);
 	trainer_check_clean();
 }
 

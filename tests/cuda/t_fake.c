@@ -8,7 +8,9 @@
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
+#include <linux/magic.h>
 #include <stdatomic.h>
+#include <sys/vfs.h>
 
 #include "tests/child.h"
 #include "tests/cuda/trainer.h"
@@ -236,6 +238,100 @@ TEST(page_locks_are_kept_account_of)
 	CHECK_STR(fake->leaks(), "");
 }
 
+/* Is $TMPDIR in memory?  Then its files are no files on a disk. */
+static bool tmpdir_is_in_memory(void)
+{
+	struct statfs fs;
+
+	return !statfs(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", &fs) && fs.f_type == TMPFS_MAGIC;
+}
+
+TEST(which_maps_are_page_locked)
+{
+	enum { READ = PROT_READ, WRITE = PROT_READ | PROT_WRITE, SHARED = MAP_SHARED, PRIVATE = MAP_PRIVATE };
+	static const struct {
+		const char *story;
+		bool of_file;
+		int protection, flags;
+		int plain, read_only; /* what cuMemHostRegister says, without CU_MEMHOSTREGISTER_READ_ONLY and with */
+		int copies;
+	} rows[] = {{"anonymous", false, WRITE, PRIVATE, 0, 0, 0},
+		    {"anonymous, read-only", false, READ, PRIVATE, 1, 0, 0},
+		    {"anonymous, shared", false, WRITE, SHARED, 0, 0, 0},
+		    {"nobody's to touch", false, PROT_NONE, PRIVATE, 1, 1, 0},
+		    {"a file, read-only", true, READ, SHARED, 1, 0, 0},
+		    {"a file", true, WRITE, SHARED, 1, 0, 0},
+		    {"a file, private and read-only", true, READ, PRIVATE, 1, 0, 1},
+		    {"a file, private", true, WRITE, PRIVATE, 0, 0, 2}};
+
+	scene_open();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool in_memory = rows[i].of_file && rows[i].flags == SHARED && rows[i].protection == WRITE &&
+				 tmpdir_is_in_memory();
+		uint8_t *map = rows[i].of_file ? trainer_map_file(2 * BYTES, rows[i].protection, rows[i].flags)
+					       : mmap(NULL, 2 * BYTES, rows[i].protection,
+						      rows[i].flags | MAP_ANONYMOUS, -1, 0);
+
+		STORY("%s", rows[i].story);
+		CHECK(map != MAP_FAILED);
+		for (unsigned flags = 1; flags <= 9; flags += 8) {
+			int want = flags & 8 ? rows[i].read_only : in_memory ? 0 : rows[i].plain;
+
+			CHECK_EQ(cu.cuMemHostRegister(map, 2 * BYTES, flags), want);
+			if (!want)
+				CU_OK(cu.cuMemHostUnregister(map));
+		}
+		CHECK_EQ(fake->sins(FAKE_COPIED_FILE), rows[i].copies);
+		CHECK_EQ(fake->sins(FAKE_UNMAPPED), 0);
+		CHECK(!munmap(map, 2 * BYTES));
+		fake->reset();
+	}
+	STORY("what is not there");
+	CHECK_EQ(cu.cuMemHostRegister((void *)4096, BYTES, 1), 1);
+	scene_close();
+	trainer_check_clean();
+}
+
+TEST(page_locked_maps_stay_and_are_not_written)
+{
+	uint8_t *map, *other;
+	void *stream;
+	uint64_t device;
+
+	scene_open();
+	CU_OK(cu.cuStreamCreate(&stream, 1));
+	CU_OK(cu.cuMemAlloc(&device, BYTES));
+	map = trainer_map_file(3 * BYTES, PROT_READ, MAP_SHARED);
+	CHECK(!munmap(map + 2 * BYTES, BYTES));
+	CHECK_EQ(cu.cuMemHostRegister(map, 3 * BYTES, 9), 1); /* some of it is not there */
+
+	CU_OK(cu.cuMemHostRegister(map, 2 * BYTES, 9));
+	CHECK_EQ(cu.cuMemcpyDtoHAsync(map, device, BYTES, stream), 1);
+	CU_OK(cu.cuMemcpyHtoDAsync(device, map + BYTES, BYTES, stream));
+	CU_OK(cu.cuStreamSynchronize(stream));
+	CHECK_MEM(fake->at(device), map + BYTES, BYTES);
+	CU_OK(cu.cuMemHostUnregister(map));
+	trainer_check_sins();
+
+	STORY("unmapped while it is page-locked");
+	CU_OK(cu.cuMemHostRegister(map, 2 * BYTES, 9));
+	CHECK(!munmap(map, BYTES));
+	CU_OK(cu.cuMemHostUnregister(map));
+	CHECK_EQ(fake->sins(FAKE_UNMAPPED), 1);
+
+	STORY("another file is there instead");
+	map = trainer_map_file(BYTES, PROT_READ, MAP_SHARED);
+	other = trainer_map_file(BYTES, PROT_READ, MAP_SHARED);
+	CU_OK(cu.cuMemHostRegister(map, BYTES, 9));
+	CHECK(mremap(other, BYTES, BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, map) == map);
+	CU_OK(cu.cuMemHostUnregister(map));
+	CHECK_EQ(fake->sins(FAKE_UNMAPPED), 2);
+	CU_OK(cu.cuMemFree(device));
+	CU_OK(cu.cuStreamDestroy(stream));
+	scene_close();
+	CHECK_STR(fake->leaks(), "");
+}
+
 /* Not before the driver has noticed; but after 10 s, for a driver that does not notice. */
 static void *let_go_soon(void *unused)
 {
@@ -267,6 +363,166 @@ TEST(what_is_freed_too_early_is_noticed)
 	CU_OK(cu.cuStreamDestroy(stream));
 	scene_close();
 	CHECK_STR(fake->leaks(), "");
+}
+
+/* ---- batches of copies ---- */
+
+#define PIECES 4u
+
+static void *copy_stream;
+static uint64_t pieces_at; /* PIECES * BYTES of the device */
+
+/* A batch that is fine; a test spoils it. */
+struct batch {
+	uint64_t to[PIECES], from[PIECES];
+	size_t bytes[PIECES], count, firsts[2], attribute_count, failed;
+	int attributes[2][6];
+	void *stream;
+};
+
+static void batch_open(struct batch *b)
+{
+	scene_open();
+	CU_OK(cu.cuStreamCreate(&copy_stream, 1));
+	CU_OK(cu.cuMemAlloc(&pieces_at, PIECES * BYTES));
+	CU_OK(cu.cuMemHostRegister(host, 2 * BYTES, 1));
+	CU_OK(cu.cuMemHostRegister(host[2], BYTES, 1)); /* and host[3] is not page-locked */
+	for (unsigned i = 0; i < PIECES; i++)
+		memset(host[i], (int)i + 1, BYTES);
+	*b = (struct batch){.count = PIECES,
+			    .attribute_count = 2,
+			    .firsts = {0, 2},
+			    .attributes = {{1}, {1}},
+			    .stream = copy_stream};
+	for (unsigned i = 0; i < PIECES; i++) {
+		b->to[i] = pieces_at + i * BYTES;
+		b->from[i] = (uintptr_t)host[i % 3];
+		b->bytes[i] = BYTES;
+	}
+}
+
+static void batch_close(void)
+{
+	fake->settle();
+	CU_OK(cu.cuMemHostUnregister(host));
+	CU_OK(cu.cuMemHostUnregister(host[2]));
+	CU_OK(cu.cuMemFree(pieces_at));
+	CU_OK(cu.cuStreamDestroy(copy_stream));
+	scene_close();
+	CHECK_STR(fake->leaks(), "");
+}
+
+static int batch_queue(struct batch *b)
+{
+	b->failed = 77;
+	return cu.cuMemcpyBatchAsync(b->to, b->from, b->bytes, b->count, b->attributes, b->firsts, b->attribute_count,
+				     &b->failed, b->stream);
+}
+
+/* It is refused because of this statement, which spoils it, and nothing counts as a sin. */
+#define REFUSED(story_, failed_, spoil_)             \
+	do {                                         \
+		STORY("%s", story_);                 \
+		b = fine;                            \
+		spoil_;                              \
+		CHECK_EQ(batch_queue(&b), 1);        \
+		CHECK_EQ(b.failed, (size_t)failed_); \
+		fake->settle();                      \
+		trainer_check_sins();                \
+	} while (0)
+
+TEST(batches_that_are_refused)
+{
+	struct batch b, fine;
+
+	batch_open(&fine);
+	b = fine;
+	CU_OK(batch_queue(&b));
+	CHECK_EQ(b.failed, SIZE_MAX);
+	REFUSED("no copy", -1, b.count = 0);
+	REFUSED("no attributes", -1, b.attribute_count = 0);
+	REFUSED("more attributes than copies", -1, b.count = 1);
+	REFUSED("a first index that is not 0", -1, b.firsts[0] = 1);
+	REFUSED("indices that do not rise", -1, b.firsts[1] = 0);
+	REFUSED("an index that is not of a copy", -1, b.firsts[1] = PIECES);
+	REFUSED("an order of access that is unknown", -1, b.attributes[1][0] = 0);
+	REFUSED("a flag that is unknown", -1, b.attributes[1][5] = 2);
+	REFUSED("the legacy default stream", -1, b.stream = NULL);
+	REFUSED("the same by its handle", -1, b.stream = (void *)1);
+	REFUSED("to memory that is not the device's", 2, b.to[2] = (uintptr_t)host[0]);
+	REFUSED("across the end of the device's memory", 3, b.to[3]++);
+	REFUSED("from two page-locks", 1, b.from[1] = (uintptr_t)host[1] + 1);
+	REFUSED("from a page-lock and beyond its end", 2, b.from[2]++);
+	REFUSED("an empty copy", 0, b.bytes[0] = 0);
+	STORY("%s", "");
+	b = fine;
+	b.stream = (void *)2; /* that of the thread is a stream like others */
+	CU_OK(batch_queue(&b));
+	batch_close();
+}
+
+TEST(a_batch_is_not_captured)
+{
+	struct batch b;
+	void *graph;
+
+	batch_open(&b);
+	CU_OK(cu.cuStreamBeginCapture(copy_stream, 1));
+	CHECK_EQ(batch_queue(&b), 900);
+	CHECK_EQ(b.failed, SIZE_MAX);
+	CU_OK(cu.cuStreamEndCapture(copy_stream, &graph)); /* which lacks the copies, and does not say so */
+	CU_OK(cu.cuGraphDestroy(graph));
+	CHECK_EQ(fake->pending(), 0);
+	batch_close();
+}
+
+/* Memory that is not page-locked: the order of access says when it is read at the latest. */
+TEST(a_batch_from_memory_that_is_not_page_locked)
+{
+	struct batch b;
+
+	batch_open(&b);
+	b.from[1] = b.from[3] = (uintptr_t)host[3];
+	b.attributes[1][0] = 2; /* for copies 2 and 3: while the driver is called */
+	fake->hold(1);
+	CU_OK(batch_queue(&b));
+	CHECK_EQ(fake->sins(FAKE_UNREGISTERED), 2);
+	memset(host[3], 9, BYTES);
+	fake->hold(0);
+	CU_OK(cu.cuStreamSynchronize(copy_stream));
+	CHECK_EQ(*(uint8_t *)fake->at(b.to[1]), 9);
+	CHECK_EQ(*(uint8_t *)fake->at(b.to[3]), 4);
+	fake->reset();
+	batch_close();
+}
+
+/* What stands around a batch on its stream keeps its place, and the copies of it have no order. */
+TEST(a_batch_has_its_place_on_the_stream_and_no_order_within)
+{
+	unsigned won[PIECES + 1] = {0};
+	struct batch b;
+
+	batch_open(&b);
+	b.count = 3;
+	for (unsigned i = 0; i < PIECES; i++)
+		b.to[i] = pieces_at; /* as nobody may do it: the last one wins */
+	for (uint64_t seed = 0; seed < TRIES; seed++) {
+		uint8_t *at = fake->at(pieces_at);
+
+		fake->seed(seed, 300);
+		CU_OK(cu.cuMemcpyHtoDAsync(pieces_at, host[0], BYTES, copy_stream));
+		CU_OK(batch_queue(&b));
+		CU_OK(cu.cuMemcpyDtoHAsync(host[3], pieces_at, BYTES, copy_stream));
+		CU_OK(cu.cuMemcpyHtoDAsync(pieces_at, host[1], 1, copy_stream));
+		CU_OK(cu.cuStreamSynchronize(copy_stream));
+		CHECK(host[3][0] == host[3][BYTES - 1] && host[3][0] >= 1 && host[3][0] <= 3);
+		CHECK_EQ(at[0], 2);
+		CHECK_EQ(at[1], host[3][0]);
+		won[host[3][0]]++;
+	}
+	CHECK(won[1] && won[2] && won[3]);
+	fake->reset();
+	batch_close();
 }
 
 /* ---- contexts ---- */

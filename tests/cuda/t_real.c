@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_real.c - on the GPU of this machine: a trainer finds the bytes of the dataset, and each
- * transform makes the numbers that the CPU makes
+ * t_real.c - on the GPU of this machine: a trainer finds the bytes of the dataset, each transform
+ * makes the numbers that the CPU makes, and maps of files are copied from in place
  *
  * The driver is the one that the system has; without one this skips.  tests/cuda/real.sh runs it on
  * the fake driver, to see that it notices what is wrong.  `make bench-gpu` runs it first.
  *
  * TIMEOUT: 600
  */
+#include "libshard/gpu/gpu.h"
 #include "shard_gpu.h"
 #include "shard_transform.h"
-#include "tests/cuda/driver_calls.h"
+#include "tests/cuda/trainer.h"
 #include "tests/load/batches.h"
 
 #define ROWS	   16u
@@ -218,6 +219,117 @@ TEST(transforms_make_the_numbers_of_the_cpu)
 			check_transform(&job, i, 2);
 		close_job(&job);
 	}
+}
+
+/* ---- maps of files, and copies of many pieces ---- */
+
+#define CHUNK_BYTES (4u << 20) /* that are page-locked at once, twice */
+#define PIECES	    64u
+
+/* Copy pieces from anywhere in the two chunks to a block, the first one to its end. */
+static void check_pieces(const struct cuda_device *d, const struct job *job, void *copy_stream, const uint8_t *map,
+			 size_t piece_bytes, uint64_t seed)
+{
+	struct prng p = {seed};
+	uint64_t memory, to[PIECES];
+	const void *from[PIECES];
+	size_t bytes[PIECES];
+	uint8_t *want = malloc(PIECES * piece_bytes), *got = malloc(PIECES * piece_bytes);
+	char what[32];
+
+	snprintf(what, sizeof(what), "pieces of %zu", piece_bytes);
+	CHECK_OK(cuda_alloc(d, PIECES * piece_bytes, &memory, &fixture_err));
+	for (unsigned i = 0; i < PIECES; i++) {
+		const uint8_t *at = map + prng_below(&p, 2) * CHUNK_BYTES;
+
+		at += prng_below(&p, CHUNK_BYTES - piece_bytes + 1);
+		to[i] = memory + (PIECES - 1 - i) * piece_bytes;
+		from[i] = at;
+		bytes[i] = piece_bytes;
+		memcpy(want + (PIECES - 1 - i) * piece_bytes, at, piece_bytes);
+	}
+	CHECK_OK(cuda_copy_pieces(d, &(struct cuda_pieces){to, from, bytes, PIECES}, copy_stream, &fixture_err));
+	CHECK_OK(cuda_stream_finish(d, copy_stream, &fixture_err));
+	check_copy(job, what, seed, memory, want, got, PIECES * piece_bytes);
+	cuda_free(d, memory);
+	free(want);
+	free(got);
+}
+
+TEST(pieces_are_copied_from_a_map_in_place)
+{
+	static const size_t sizes_of_pieces[] = {150528, 65536, 28672, 4096, 999, 1};
+	struct cuda_device *d;
+	struct job job = {.context = NULL};
+	uint8_t *map;
+	int rc;
+
+	need_gpu();
+	map = trainer_map_file(2 * CHUNK_BYTES, PROT_READ, MAP_SHARED);
+	CHECK_OK(cuda_open(&d, SHARD_GPU(0), NULL, &fixture_err));
+	CHECK_OK(cuda_enter(d, &fixture_err));
+	CHECK_OK(cuda_stream_make(d, &job.stream, &fixture_err));
+	rc = cuda_pin_map(d, map, CHUNK_BYTES, &fixture_err);
+	if (rc && fixture_err.os_code == 801) {
+		CHECK_OK(cuda_leave(d, 0, &fixture_err));
+		SKIP("this GPU takes no read-only memory: %s", fixture_err.message);
+	}
+	CHECK_OK(rc);
+	CHECK_OK(cuda_pin_map(d, map + CHUNK_BYTES, CHUNK_BYTES, &fixture_err));
+	CHECK(cuda_is_pinned(d, map + 2 * CHUNK_BYTES - 1));
+	for (size_t i = 0; i < sizeof(sizes_of_pieces) / sizeof(sizes_of_pieces[0]); i++) {
+		STORY("%zu bytes, one call for all%s", sizes_of_pieces[i],
+		      cu.cuMemcpyBatchAsync ? "" : ", which this driver does not have");
+		check_pieces(d, &job, job.stream, map, sizes_of_pieces[i], i);
+		STORY("%zu bytes, one call for each", sizes_of_pieces[i]); /* as on all default streams */
+		check_pieces(d, &job, NULL, map, sizes_of_pieces[i], i);
+	}
+	cuda_unpin(d, map);
+	cuda_unpin(d, map + CHUNK_BYTES);
+	cuda_stream_drop(d, job.stream);
+	CHECK_OK(cuda_leave(d, 0, &fixture_err));
+	cuda_close(d);
+	CHECK(!munmap(map, 2 * CHUNK_BYTES));
+}
+
+/* What the fake driver refuses because the documentation or somebody's measurement says so. */
+TEST(what_is_refused)
+{
+	uint64_t memory, from;
+	size_t bytes = 4096, first = 0, failed = 0;
+	int attributes[1][6] = {{1}};
+	struct cuda_device *d;
+	void *stream, *graph;
+	uint8_t *map;
+
+	need_gpu();
+	map = trainer_map_file(bytes, PROT_READ, MAP_SHARED);
+	from = (uintptr_t)map;
+	CHECK_OK(cuda_open(&d, SHARD_GPU(0), NULL, &fixture_err));
+	CHECK_OK(cuda_enter(d, &fixture_err));
+	CU_OK(cu.cuStreamCreate(&stream, 1));
+	CHECK_OK(cuda_alloc(d, bytes, &memory, &fixture_err));
+	STORY("a read-only map, registered as if it could be written");
+	CHECK_EQ(cu.cuMemHostRegister(map, bytes, 1), 1);
+	CHECK_OK(cuda_pin_map(d, map, bytes, &fixture_err));
+	STORY("the same memory again");
+	CHECK_EQ(cuda_pin_map(d, map, bytes, &fixture_err), SHARD_E_DEVICE);
+	CHECK_EQ(fixture_err.os_code, 712);
+	if (cu.cuMemcpyBatchAsync) {
+		STORY("a batch on the legacy default stream");
+		CHECK_EQ(cu.cuMemcpyBatchAsync(&memory, &from, &bytes, 1, attributes, &first, 1, &failed, NULL), 1);
+		STORY("a batch on a stream that captures");
+		CU_OK(cu.cuStreamBeginCapture(stream, 2));
+		CHECK_EQ(cu.cuMemcpyBatchAsync(&memory, &from, &bytes, 1, attributes, &first, 1, &failed, stream), 900);
+		CU_OK(cu.cuStreamEndCapture(stream, &graph));
+		CU_OK(cu.cuGraphDestroy(graph));
+	}
+	cuda_unpin(d, map);
+	cuda_free(d, memory);
+	CU_OK(cu.cuStreamDestroy(stream));
+	CHECK_OK(cuda_leave(d, 0, &fixture_err));
+	cuda_close(d);
+	CHECK(!munmap(map, bytes));
 }
 
 TEST_MAIN()

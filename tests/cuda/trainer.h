@@ -9,6 +9,8 @@
 #ifndef TESTS_CUDA_TRAINER_H
 #define TESTS_CUDA_TRAINER_H
 
+#include <sys/mman.h>
+
 #include "tests/cuda/driver_calls.h"
 #include "tests/cuda/fake.h"
 
@@ -31,8 +33,8 @@ static inline void trainer_open(void)
 	fake->reset();
 }
 
-/* No sin since the last reset, nor anything that lives. */
-static inline void trainer_check_clean(void)
+/* No sin since the last reset. */
+static inline void trainer_check_sins(void)
 {
 	static const char *const names[FAKE_SINS] = {"copy from memory that is not page-locked",
 						     "wrong context",
@@ -40,12 +42,40 @@ static inline void trainer_check_clean(void)
 						     "bad handle",
 						     "bad version",
 						     "driver called from a host function",
-						     "broke a capture"};
+						     "broke a capture",
+						     "page-locked a private map of a file",
+						     "unmapped while it was page-locked"};
 
 	for (int sin = 0; sin < FAKE_SINS; sin++)
 		if (fake->sins(sin))
 			test_fail(__FILE__, __LINE__, "%s, %" PRIu64 " times", names[sin], fake->sins(sin));
+}
+
+/* No sin, nor anything that lives. */
+static inline void trainer_check_clean(void)
+{
+	trainer_check_sins();
 	CHECK_STR(fake->leaks(), "");
+}
+
+/* Map a new file below $TMPDIR.  Its bytes differ; mmap() gets `protection` and `flags`. */
+static inline uint8_t *trainer_map_file(size_t bytes, int protection, int flags)
+{
+	uint8_t *content = malloc(bytes), *map;
+	char path[4096];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/map.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	fd = mkstemp(path);
+	CHECK(fd >= 0);
+	for (size_t i = 0; i < bytes; i++)
+		content[i] = (uint8_t)(i * 7 + i / 251);
+	CHECK_EQ(write(fd, content, bytes), bytes);
+	map = mmap(NULL, bytes, protection, flags, fd, 0);
+	CHECK(map != MAP_FAILED);
+	free(content);
+	close(fd);
+	return map;
 }
 
 #endif

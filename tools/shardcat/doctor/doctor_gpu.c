@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor_gpu.c - findings about GPUs: the driver, each device and its link, and page-locking
+ * doctor_gpu.c - findings about GPUs: the driver, each device and its link, page-locking, and copies
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -154,7 +154,21 @@ static void look_at_gpu(const struct doctor *d, uint64_t node_count, uint32_t or
 	d->tell(d->context, &f);
 }
 
-/* ---- page-locking ---- */
+/* ---- copies, and page-locking ---- */
+
+static void look_at_batches(const struct doctor *d, const struct cuda_driver *driver)
+{
+	struct finding f = {.name = "batch copies", .verdict = driver->has_batches ? VERDICT_GOOD : VERDICT_SLOWER};
+
+	if (driver->has_batches) {
+		finding_set(f.found, "the driver takes many copies in one call");
+	} else {
+		finding_set(f.found, "the driver has no call for many copies, which CUDA 12.8 brought");
+		finding_set(f.so, "copies of many records to a GPU take more CPU time, and longer");
+		finding_set(f.advice, "update NVIDIA's driver");
+	}
+	d->tell(d->context, &f);
+}
 
 static int try_page_lock(void *memory, uint64_t *ns, struct shard_error *err)
 {
@@ -232,20 +246,22 @@ void doctor_gpu(const struct doctor *d, uint64_t node_count)
 	if (driver.lacks[0]) {
 		/* It is too old, or cut down, to say which GPUs there are.  Loaders work with it. */
 		f.verdict = VERDICT_UNKNOWN;
-		finding_set(f.found, "has all functions that loaders call, but cannot list the GPUs: it lacks %s",
+		finding_set(f.found, "has all functions that loaders need, but cannot list the GPUs: it lacks %s",
 			    driver.lacks);
 		finding_set(f.so, "batches can be delivered on a GPU, if there is one");
 		finding_set(f.advice, "update NVIDIA's driver");
 		d->tell(d->context, &f);
+		look_at_batches(d, &driver);
 		look_at_page_locking(d);
 		return;
 	}
 	finding_number(&f, "cuda_version", driver.major * 1000 + driver.minor * 10);
 	finding_number(&f, "device_count", driver.device_count);
-	finding_set(f.found, "for CUDA %u.%u, with all functions that libshard calls; %u device%s", driver.major,
+	finding_set(f.found, "for CUDA %u.%u, with all functions that libshard needs; %u device%s", driver.major,
 		    driver.minor, driver.device_count, driver.device_count == 1 ? "" : "s");
 	finding_set(f.so, "batches can be delivered on a GPU");
 	d->tell(d->context, &f);
+	look_at_batches(d, &driver);
 	for (uint32_t i = 0; i < driver.device_count; i++)
 		look_at_gpu(d, node_count, i);
 	if (driver.device_count)
