@@ -479,6 +479,21 @@ SHARD_API void shard_loader_order_info(const struct shard_loader *l, struct shar
 SHARD_API uint64_t shard_loader_ring_bytes(const struct shard_loader *l);
 SHARD_API int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err);
 
+/*
+ * For batches whose memory the caller keeps.  Lend a piece of memory for each slot, instead of one
+ * for the ring: `count` is slot_count, and a piece has shard_loader_ring_bytes() / slot_count bytes,
+ * 4096-aligned.  Not for a loader with a pool.
+ *
+ * shard_loader_swap() is then called instead of shard_loader_release().  The rows of the batch stay
+ * where they are, and are the caller's from now on.  The slot goes on in `memory`, which is a piece
+ * as above.  record, row_flags and component are dead.  So what still reads the rows need not be
+ * waited for: a copy to a GPU, or another thread.  Not for a loader that has a GPU.
+ */
+SHARD_API int shard_loader_lend_slots(struct shard_loader *l, void *const memory[], uint32_t count,
+				      struct shard_error *err);
+SHARD_API int shard_loader_swap(struct shard_loader *l, const struct shard_batch *batch, void *memory,
+				struct shard_error *err);
+
 /* Counters since open.  Times are sums over threads: divide them by elapsed_ns x thread_count. */
 struct shard_loader_stats {
 	uint64_t batch_count, record_count, bytes; /* lent by next; bytes of slots, with the padding of records */

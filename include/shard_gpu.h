@@ -93,8 +93,20 @@ SHARD_API int shard_loader_join(struct shard_loader *l, void *stream, void *behi
 SHARD_API int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err);
 
 /*
+ * Page-lock the ring of a loader that delivers in host memory, so that the caller's own copies to the
+ * GPU of `stream` run at the link's speed.  Call it before the first shard_loader_next(), which then
+ * waits until the slot that it returns is page-locked.  Give each batch back with
+ * shard_loader_release_after(), behind its copies: with shard_loader_release() a copy that is still
+ * under way would read the next batch's rows.
+ *
+ * UNSUPPORTED if the machine has no driver or no GPU; the loader then works without.  DEVICE if the
+ * driver refuses the stream.  ARGUMENT if the loader delivers on a GPU, or has another GPU.
+ */
+SHARD_API int shard_loader_pin(struct shard_loader *l, void *stream, struct shard_error *err);
+
+/*
  * Why a CPU copies records that the GPU could read by itself, which is slower: memory could not be
- * page-locked.  END if all could.  From the first next_device or release_after on, the ring is
+ * page-locked.  END if all could.  From the first next_device, release_after or pin on, the ring is
  * page-locked slot by slot in the background.  A ring that was lent is its owner's to page-lock,
  * with cudaHostRegister.
  */

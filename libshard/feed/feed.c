@@ -138,21 +138,74 @@ void feed_close(struct feed *f)
 		source_close(&f->source, inherited);
 		ring_close(&f->ring, inherited);
 	}
+	mem_free(f->ring.lent);
 	mem_free(f);
+}
+
+static int check_no_ring(const struct feed *f, const char *call, struct shard_error *err)
+{
+	if (!f->cursor.owner)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT, "the ring exists already; call %s() before the first batch is taken",
+			 call);
+}
+
+/* `memory` has an address for each slot.  If it is NULL, the slots lie one behind the other from `first` on. */
+static int lend_ring(struct feed *f, void *const *memory, void *first, struct shard_error *err)
+{
+	void **lent = mem_array(f->ring.slot_count, sizeof(*lent));
+
+	if (!lent)
+		return error_set(err, SHARD_E_MEMORY, "no memory for the addresses of %u slots", f->ring.slot_count);
+	for (uint32_t i = 0; i < f->ring.slot_count; i++)
+		lent[i] = memory ? memory[i] : (uint8_t *)first + i * f->ring.slot_bytes;
+	mem_free(f->ring.lent);
+	f->ring.lent = lent;
+	return SHARD_OK;
 }
 
 int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_error *err)
 {
-	if (f->cursor.owner)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "the ring exists already; call shard_loader_lend() before the first batch is taken");
+	int rc = check_no_ring(f, "shard_loader_lend", err);
+
+	if (rc)
+		return rc;
 	if (!memory || (uintptr_t)memory % LAYOUT_ALIGN || bytes < ring_bytes(&f->ring))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the memory has %" PRIu64 " bytes at %p; the ring needs %" PRIu64 " bytes, at "
 				 "a multiple of %u",
 				 bytes, memory, ring_bytes(&f->ring), LAYOUT_ALIGN);
-	f->ring.lent = memory;
-	return SHARD_OK;
+	return lend_ring(f, NULL, memory, err);
+}
+
+static int check_slot(const struct feed *f, const void *memory, struct shard_error *err)
+{
+	if (memory && (uintptr_t)memory % LAYOUT_ALIGN == 0)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "the memory for a slot is at %p; it needs %" PRIu64 " bytes, at a multiple of %u", memory,
+			 f->ring.slot_bytes, LAYOUT_ALIGN);
+}
+
+int feed_use_slots(struct feed *f, void *const *memory, uint32_t count, struct shard_error *err)
+{
+	int rc = check_no_ring(f, "shard_loader_lend_slots", err);
+
+	if (!rc && count != f->ring.slot_count)
+		rc = error_set(err, SHARD_E_ARGUMENT, "memory for %u slots is lent; the ring has %u", count,
+			       f->ring.slot_count);
+	for (uint32_t i = 0; !rc && i < count; i++)
+		rc = check_slot(f, memory[i], err);
+	return rc ? rc : lend_ring(f, memory, NULL, err);
+}
+
+int feed_check_swap(const struct feed *f, const void *memory, struct shard_error *err)
+{
+	if (!f->ring.lent)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "this ring is the loader's own memory, which nobody can keep; lend memory with "
+				 "shard_loader_lend_slots() before the first batch is taken");
+	return check_slot(f, memory, err);
 }
 
 int feed_start(struct feed *f, struct shard_error *err)

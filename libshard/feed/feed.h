@@ -320,9 +320,9 @@ void slot_describe(const struct slot *s, const struct layout *layout, const stru
 /* Is the slot lent as this batch? */
 bool slot_is_lent_as(const struct slot *s, const struct steps *steps, const struct shard_batch *batch);
 
-struct ring { /* const after ring_open(), except for the contents of slots */
+struct ring { /* const after ring_open(), except for slots, of which a swap replaces the memory */
 	uint8_t *memory;
-	void *lent; /* memory of the caller, which is used instead of our own; or NULL */
+	void **lent; /* [slot_count] memory of the caller for each slot, instead of our own; or NULL */
 	uint64_t slot_bytes;
 	uint32_t slot_count;
 	struct slot *slot; /* [slot_count]; NULL: the ring is not open */
@@ -881,8 +881,14 @@ int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_lo
 /* A forked child may call this too: then it only frees memory. */
 void feed_close(struct feed *f);
 
-/* Put the ring into memory of the caller.  ARGUMENT if it does not fit, or the feed has started. */
+/*
+ * Put the ring, or each slot of it, into memory of the caller.  ARGUMENT if it does not fit, or the
+ * feed has started.
+ */
 int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_error *err);
+int feed_use_slots(struct feed *f, void *const *memory, uint32_t count, struct shard_error *err);
+/* Fails with ARGUMENT unless this memory can take the place of a slot's. */
+int feed_check_swap(const struct feed *f, const void *memory, struct shard_error *err);
 
 /* Start to fill slots, from cursor.at on.  After a failure this can be tried again. */
 int feed_start(struct feed *f, struct shard_error *err);

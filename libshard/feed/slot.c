@@ -104,13 +104,15 @@ int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, uint
 	bool has;
 
 	r->slot = mem_array(r->slot_count, sizeof(*r->slot));
-	r->memory = r->lent ? r->lent : buffer_open((size_t)ring_bytes(r));
-	has = r->slot && r->memory;
+	r->memory = r->lent ? NULL : buffer_open((size_t)ring_bytes(r));
+	has = r->slot && (r->memory || r->lent);
 	if (has && !r->lent)
 		buffer_keep(r->memory, (size_t)ring_bytes(r));
-	for (uint32_t i = 0; has && i < r->slot_count; i++)
-		has = slot_open(&r->slot[i], r->memory + i * r->slot_bytes, batch_records, whole_count,
-				resident_groups);
+	for (uint32_t i = 0; has && i < r->slot_count; i++) {
+		uint8_t *memory = r->lent ? r->lent[i] : r->memory + i * r->slot_bytes;
+
+		has = slot_open(&r->slot[i], memory, batch_records, whole_count, resident_groups);
+	}
 	if (has)
 		return SHARD_OK;
 	ring_close(r, false);
@@ -124,7 +126,7 @@ void ring_close(struct ring *r, bool inherited)
 {
 	for (uint32_t i = 0; r->slot && i < r->slot_count; i++)
 		slot_close(&r->slot[i]);
-	if (r->memory && !r->lent && !inherited)
+	if (r->memory && !inherited)
 		buffer_close(r->memory, (size_t)ring_bytes(r));
 	mem_free(r->slot);
 	r->slot = NULL;

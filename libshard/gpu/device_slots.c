@@ -188,7 +188,7 @@ static void give_back(void *context)
 }
 
 int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots,
-		     const struct cuda_device *cuda, struct shard_error *err)
+		     const struct cuda_device *cuda, bool to_gpu, struct shard_error *err)
 {
 	struct device_copy *d = mem_zalloc(sizeof(*d));
 	uint32_t slots = feed->ring.slot_count;
@@ -210,7 +210,7 @@ int device_copy_open(struct device_copy **out, struct feed *feed, struct device_
 		rc = cuda_event_make(cuda, &d->host_done[i], err);
 	}
 	if (!rc)
-		rc = pins_open(&d->pins, &feed->ring, &feed->layout, maps_groups(feed), cuda, err);
+		rc = pins_open(&d->pins, &feed->ring, &feed->layout, to_gpu ? maps_groups(feed) : 0, cuda, err);
 	if (rc) {
 		device_copy_close(d, false);
 		return rc;

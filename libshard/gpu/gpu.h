@@ -384,9 +384,12 @@ struct device_copy {
 	uint64_t copied_bytes, pageable_bytes, cached_bytes;
 };
 
-/* The feed has started.  The device slots may be opened later. */
+/*
+ * The feed has started.  The device slots may be opened later.  to_gpu: batches are delivered there;
+ * else they are delivered in the ring, all of which is page-locked then.
+ */
 int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots,
-		     const struct cuda_device *cuda, struct shard_error *err);
+		     const struct cuda_device *cuda, bool to_gpu, struct shard_error *err);
 /*
  * Copies have finished.  A forked child calls this too, with `inherited`, without entering the
  * context.  Then it only frees memory.

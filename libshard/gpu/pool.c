@@ -216,7 +216,7 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 	steps.params.epoch = 0;
 	rc = pool_open(&after, before->ds, &before->o, before->layout, &steps, before->batches, err);
 	if (!rc && ring->lent)
-		rc = feed_use_memory(after->slabs.feed, ring->lent, ring_bytes(ring), err);
+		rc = feed_use_memory(after->slabs.feed, ring->lent[0], ring_bytes(ring), err);
 	if (!rc)
 		rc = finish_batches(before, err);
 	if (rc) {

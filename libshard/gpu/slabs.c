@@ -123,7 +123,7 @@ int slabs_begin(struct slabs *s, struct shard_error *err)
 	int rc = s->feed->cursor.owner ? SHARD_OK : feed_start(s->feed, err);
 
 	if (!rc && !s->copy)
-		rc = device_copy_open(&s->copy, s->feed, &s->device_slots, cuda, err);
+		rc = device_copy_open(&s->copy, s->feed, &s->device_slots, cuda, true, err);
 	if (!rc && !s->device_slots.slot_count)
 		rc = device_slots_open(&s->device_slots, cuda, s->plan->slab_count, &s->plan->slab, s->plan->slab_rows,
 				       err);

@@ -180,7 +180,7 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch)
 
 /* ---- the GPU ---- */
 
-int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err)
+int loader_open_device(struct shard_loader *l, void *stream, bool to_gpu, struct shard_error *err)
 {
 	int rc = l->cuda ? SHARD_OK : cuda_open(&l->cuda, 0, stream, err);
 
@@ -188,7 +188,8 @@ int loader_open_device(struct shard_loader *l, void *stream, struct shard_error 
 		return rc;
 	rc = cuda_enter(l->cuda, err);
 	if (!rc)
-		rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err), err);
+		rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, to_gpu, err),
+				err);
 	if (rc && !l->o.gpu.device && !l->copy) { /* the next call may be for another GPU */
 		cuda_close(l->cuda);
 		l->cuda = NULL;
@@ -226,8 +227,7 @@ void shard_loader_close(struct shard_loader *l)
 
 /* ---- batches in host memory ---- */
 
-/* Does this loader deliver batches in host memory? */
-static int check_host(const struct shard_loader *l, struct shard_error *err)
+int loader_check_host(const struct shard_loader *l, struct shard_error *err)
 {
 	if (l->pool)
 		return error_set(err, SHARD_E_ARGUMENT,
@@ -250,7 +250,7 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	int rc = loader_begin(l, err);
 
 	if (!rc)
-		rc = check_host(l, err);
+		rc = loader_check_host(l, err);
 	if (rc)
 		return rc;
 	if (loader_ends_epoch(l))
@@ -265,6 +265,8 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 		rc = feed_next(l->feed, &slot, err);
 	if (rc)
 		return rc;
+	if (l->awaits_pins)
+		device_copy_await_pins(l->copy, slot); /* whether it is page-locked then, pin_problem tells */
 	feed_lend(l->feed, slot, batch);
 	loader_count(l, batch);
 	return SHARD_OK;
@@ -299,21 +301,26 @@ int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_
 	return rc == SHARD_E_TIMEOUT ? error_set(err, rc, "no batch was ready within %" PRIu64 " ns", timeout_ns) : rc;
 }
 
-int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
+/* Does the caller hold this batch, in host memory? */
+static int check_release(const struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
 {
-	struct feed *feed = loader_feed(l);
 	int rc = cursor_check_owner(&l->cursor, err);
 
 	if (!rc && batch->slot & DEVICE_BATCH)
 		rc = error_set(err, SHARD_E_ARGUMENT,
 			       "release a batch on a GPU with shard_loader_release_after(), because the GPU may "
 			       "still read it");
-	if (!rc)
-		rc = feed_check_lent(feed, batch, err);
+	return rc ? rc : feed_check_lent(loader_feed(l), batch, err);
+}
+
+int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
+{
+	int rc = check_release(l, batch, err);
+
 	if (rc)
 		return rc;
-	feed_end_loan(feed, batch->slot);
-	feed_give(feed, batch->slot);
+	feed_end_loan(loader_feed(l), batch->slot);
+	feed_give(loader_feed(l), batch->slot);
 	return SHARD_OK;
 }
 
@@ -327,6 +334,34 @@ uint64_t shard_loader_ring_bytes(const struct shard_loader *l)
 int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err)
 {
 	return feed_use_memory(loader_feed(l), memory, bytes, err);
+}
+
+int shard_loader_lend_slots(struct shard_loader *l, void *const memory[], uint32_t count, struct shard_error *err)
+{
+	if (l->pool)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "this loader has a pool on a GPU, and its ring holds runs, which stay there; lend "
+				 "memory for it with shard_loader_lend()");
+	return feed_use_slots(l->feed, memory, count, err);
+}
+
+int shard_loader_swap(struct shard_loader *l, const struct shard_batch *batch, void *memory, struct shard_error *err)
+{
+	struct feed *feed = loader_feed(l);
+	int rc = check_release(l, batch, err);
+
+	if (!rc && loader_device_copy(l))
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "this loader has a GPU, which knows the memory of each slot; open another loader for "
+			       "batches whose memory is kept");
+	if (!rc)
+		rc = feed_check_swap(feed, memory, err);
+	if (rc)
+		return rc;
+	feed_end_loan(feed, batch->slot);
+	feed->ring.slot[batch->slot].memory = memory;
+	feed_give(feed, batch->slot);
+	return SHARD_OK;
 }
 
 /* ---- what a loader did: each part fills in what it counts; and a line of it for a log ---- */

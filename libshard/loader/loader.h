@@ -65,6 +65,7 @@ struct shard_loader {
 	struct cuda_device *cuda;	  /* NULL: no option and no call has named a GPU yet */
 	struct device_slots device_slots; /* open if batches are delivered on the GPU */
 	struct device_copy *copy;	  /* fills the device slots from the feed; or NULL */
+	bool awaits_pins;		  /* batches in host memory wait until their slot is page-locked */
 };
 
 /* The feed, which may be that of the pool. */
@@ -89,6 +90,8 @@ int loader_run_kernel(struct shard_loader *l, struct shard_batch *batch, void *s
 int loader_check_epoch(const struct shard_loader *l, uint64_t epoch, struct shard_error *err);
 /* Start, or return the error that the loader stopped with, or that the mixture ends here. */
 int loader_begin(struct shard_loader *l, struct shard_error *err);
+/* Fails with ARGUMENT unless this loader delivers batches in host memory. */
+int loader_check_host(const struct shard_loader *l, struct shard_error *err);
 /* Is the epoch over?  If so, move on to the next one. */
 bool loader_ends_epoch(struct shard_loader *l);
 /* A batch was delivered: count it, and move on. */
@@ -96,9 +99,9 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch);
 
 /*
  * Open the GPU of this stream, unless a GPU is open.  Then open the device copy, which copies
- * batches to it.
+ * batches to it.  to_gpu: they are delivered there, and not in host memory.
  */
-int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err);
+int loader_open_device(struct shard_loader *l, void *stream, bool to_gpu, struct shard_error *err);
 
 /* ---- loader_options.c ---- */
 

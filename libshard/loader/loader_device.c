@@ -55,7 +55,7 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 	int rc = loader_begin(l, err);
 
 	if (!rc)
-		rc = loader_open_device(l, stream, err);
+		rc = loader_open_device(l, stream, true, err);
 	if (rc)
 		return rc;
 	if (loader_ends_epoch(l))
@@ -81,7 +81,7 @@ int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard
 	int rc = loader_begin(l, err);
 
 	if (!rc)
-		rc = loader_open_device(l, stream, err);
+		rc = loader_open_device(l, stream, true, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
 	if (rc)
@@ -124,7 +124,7 @@ static int release_host(struct shard_loader *l, const struct shard_batch *batch,
 	int rc = feed_check_lent(loader_feed(l), batch, err);
 
 	if (!rc)
-		rc = loader_open_device(l, stream, err);
+		rc = loader_open_device(l, stream, false, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
 	if (rc)
@@ -174,6 +174,23 @@ int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct
 	if (!rc)
 		rc = cuda_stream_join(l->cuda, stream, behind, err);
 	return cuda_leave(l->cuda, rc, err);
+}
+
+int shard_loader_pin(struct shard_loader *l, void *stream, struct shard_error *err)
+{
+	int rc = loader_begin(l, err);
+
+	if (!rc)
+		rc = loader_check_host(l, err);
+	if (!rc)
+		rc = loader_open_device(l, stream, false, err);
+	if (!rc)
+		rc = cuda_enter(l->cuda, err);
+	if (rc)
+		return rc;
+	rc = cuda_leave(l->cuda, cuda_check_stream(l->cuda, stream, err), err);
+	l->awaits_pins = l->awaits_pins || !rc;
+	return rc;
 }
 
 int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)

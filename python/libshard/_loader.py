@@ -52,7 +52,6 @@ _POOL_ALL = 2**64 - 1
 # Of PyTorch's options, what is here instead.
 _ELSEWHERE = {
     "num_workers": "a loader has no worker processes; threads=4 are 4 threads, and 0 chooses",
-    "pin_memory": "device='cuda' copies batches to the GPU ahead of you; for page-locked memory see memory=",
     "pin_memory_device": "device='cuda:1' copies batches to that GPU ahead of you",
     "collate_fn": "transform=f calls f with each batch, and delivers what it returns",
     "batch_transform": "transform=f calls f with each batch, and delivers what it returns",
@@ -106,6 +105,7 @@ class LoaderBase(Hinting, Generic[T]):
         on_corrupt: str = "fail",
         corrupt_most: SupportsIndex | None = 1024,
         device: str | Device = "cpu",
+        pin_memory: bool = False,
         memory: WriteableBuffer | None = None,
         window_runs: SupportsIndex = 0,
         lanes: SupportsIndex = 0,
@@ -161,6 +161,14 @@ class LoaderBase(Hinting, Generic[T]):
         ``corrupt_most``: rows of an epoch that may be substituted or masked before the loader
         raises :class:`CorruptError`; None for no limit.
 
+        ``pin_memory``: True page-locks the memory of batches, so that a GPU copies them at the
+        link's speed, and beside other work.  A batch is then used again behind what ``stream`` had
+        queued when its last array died; by default that is the legacy default stream, which waits
+        for all streams of the current GPU but non-blocking ones.  If you copy on another stream,
+        keep the batch until its copies have arrived.  Where memory cannot be page-locked, as
+        without a GPU, this warns and all goes on.  With ``device="cuda"`` the memory is page-locked
+        in any case.
+
         ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least,
         instead of the loader's own; for memory that is page-locked already.  ``window_runs``,
         ``lanes``, ``run_records``, ``phase_unit_records``, ``stage_bytes``: see shard.h.
@@ -190,9 +198,22 @@ class LoaderBase(Hinting, Generic[T]):
         """
         place, gpu = _device(device)
         pool = _pool(pool_bytes)
-        if place == "cpu" and (stream is not None or pool):
-            raise ArgumentError("stream and pool_bytes need device='cuda'", "bad argument")
+        pins = as_flag("pin_memory", pin_memory) and place == "cpu"  # else they are in any case
+        if place == "cpu" and (pool or (stream is not None and not pins)):
+            raise ArgumentError("pool_bytes needs device='cuda'; stream needs that or pin_memory=True", "bad argument")
+        if pins and memory is not None:
+            raise ArgumentError(
+                "memory= and pin_memory=True are both given; memory of your own is yours to page-lock: leave one out",
+                "bad argument",
+            )
         self.copy = as_flag("copy", copy)
+        pins_ring, make_memory = self._page_locking(stream) if pins else (False, None)
+        self._keeps = make_memory is not None  # is the memory of a batch its own?
+        if pins_ring and self.copy:
+            raise ArgumentError(
+                "copy=True gives each batch memory of its own, which is not page-locked; leave out copy or pin_memory",
+                "bad argument",
+            )
         if place != "cpu" and self.copy:
             raise ArgumentError("copy=True needs device='cpu'; on a GPU copy what is to be kept", "bad argument")
         self.selection = dataset if isinstance(dataset, Selection) else None
@@ -253,6 +274,8 @@ class LoaderBase(Hinting, Generic[T]):
             strings=lists,
             wide_tokens=self._wide_tokens,
             resume_appended=as_flag("resume_appended", resume_appended),
+            pin=pins_ring,
+            make_memory=make_memory,
             transform=transform._for(self.dataset, as_stored) if isinstance(transform, Transform) else None,
         )
         self.batch_size = operator.index(batch_size)
@@ -262,6 +285,11 @@ class LoaderBase(Hinting, Generic[T]):
             self._warn_of_repeats()
         if memory is not None:
             self._core.lend(memory)
+
+    def _page_locking(self, stream: object) -> tuple[bool, Callable[[int], tuple[object, int]] | None]:
+        """Shall the ring be page-locked?  Or, for a framework that has such memory, a function that makes it for a
+        batch, of so many bytes: an object that owns it, and its address."""
+        return True, None
 
     def close(self) -> None:
         """No more batches.  Arrays that are held stay valid; memory goes with the last of them."""
@@ -322,7 +350,7 @@ class LoaderBase(Hinting, Generic[T]):
             "the next loop begins epoch {next}, and the other {rest} batches of epoch {epoch} do not"
             " come"
         )
-        batches = map(_copied, self._core) if self.copy else iter(self._core)
+        batches = map(_copied, self._core) if self.copy and not self._keeps else iter(self._core)
         first = self._first_rank() if self._check_ranks and self.world > 1 else None
         loops = None if first is None else _ranks.loops_of(first, self.world)
         return batches if loops is None else _ranks.Watched(batches, loops, self._thread, self._line)

@@ -55,6 +55,7 @@ class LoaderOptions(TypedDict, total=False):
     on_corrupt: str
     corrupt_most: SupportsIndex | None
     device: str | Device
+    pin_memory: bool
     memory: WriteableBuffer | None
     window_runs: SupportsIndex
     lanes: SupportsIndex

@@ -86,6 +86,8 @@ class Loader(LoaderBase["jax.Array"]):
         """
         if show_device(options.get("device", "cpu")) != "cpu":
             raise ArgumentError("device must be 'cpu' for JAX; sharding= puts batches on devices", "bad argument")
+        if options.get("pin_memory"):
+            raise ArgumentError("pin_memory must be False for JAX, which copies to GPUs by itself", "bad argument")
         if rank is None and world is None and jax.process_count() > 1:
             rank, world = jax.process_index(), jax.process_count()
         super().__init__(dataset, batch_size, rank=rank, world=world, **options)

@@ -46,6 +46,8 @@ _Known: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 __all__ = ["Loader", "ShardDataset", "collate"]
 
+_PAGE = 4096  # of a slot
+
 
 def _flatten(batch: Batch[Any]) -> tuple[list[Any], _Known]:
     return list(batch.values()), (tuple(batch), batch.item_names)
@@ -112,10 +114,13 @@ class Loader(LoaderBase[torch.Tensor]):
         ``record_stream()`` does nothing for them, so who uses them on a further stream makes one of
         these wait for it.  ``index`` and ``flags`` stay on the CPU.
 
-        All other options are those of :class:`libshard.Loader`.  Of these,
-        ``memory=torch.empty(loader.ring_bytes, dtype=torch.uint8, pin_memory=True).numpy()`` has
-        batches in page-locked memory; then keep a batch until what was copied with
-        ``non_blocking=True`` has arrived.
+        ``pin_memory=True``: tensors in page-locked memory of PyTorch, for
+        ``.to("cuda", non_blocking=True)``.  Each batch has memory of its own, which PyTorch gives
+        out again when the batch has died and the copies from it have arrived, on whatever stream
+        they are.  So any number of batches may be held.  PyTorch rounds their bytes up, to a power
+        of two.  Without a GPU this warns, and tensors are as without it.
+
+        All other options are those of :class:`libshard.Loader`.
         """
         self.channels_last = as_flag("channels_last", channels_last)
         _check_tokens(tokens)
@@ -127,6 +132,7 @@ class Loader(LoaderBase[torch.Tensor]):
             rank, world = of_mesh(mesh, dims)
         self._mesh_first = first_of_mesh(mesh, dims) if mesh is not None else None
         self._wide_tokens = tokens == "int64"
+        self._page_locked: _PageLocked | None = None
         device = show_device(options.get("device", "cpu"))
         if device.startswith("cuda") and not torch.cuda.is_available():
             raise DeviceError(
@@ -173,6 +179,21 @@ class Loader(LoaderBase[torch.Tensor]):
     def collate_fn(self) -> Callable[[list[Any]], Any]:
         return self.batch_sampler.batch
 
+    def _page_locking(self, stream: object) -> tuple[bool, _PageLocked | None]:
+        if stream is not None:
+            raise ArgumentError(
+                "stream is given with device='cpu': PyTorch knows which streams copy a tensor, so leave it out",
+                "bad argument",
+            )
+        if torch.cuda.is_available():
+            self._page_locked = _PageLocked()
+        else:
+            warnings.warn(
+                "pin_memory=True: batches stay in pageable memory, because torch.cuda.is_available() says no",
+                stacklevel=stack_level(),
+            )
+        return False, self._page_locked
+
     def _first_rank(self) -> int | None:
         return super()._first_rank() if self._mesh_first is None else self._mesh_first
 
@@ -189,10 +210,56 @@ class Loader(LoaderBase[torch.Tensor]):
     def _make(self, batch: Batch[Any]) -> Batch[torch.Tensor]:
         for name, value in batch.items():
             if type(value) is Array:
-                batch[name] = _tensor(value, name in self._turned, self._types.get(name))
+                batch[name] = self._placed(value, _tensor(value, name in self._turned, self._types.get(name)))
         for name in self._attributes:
-            setattr(batch, name, _tensor(getattr(batch, name)))
+            array = getattr(batch, name)
+            setattr(batch, name, self._placed(array, _tensor(array)))
         return batch
+
+    def _placed(self, array: Array, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor of an array, in memory that PyTorch knows as page-locked if that is wanted."""
+        if self._page_locked is None:
+            return tensor
+        return self._page_locked.place(tensor, self._core.memory(array))
+
+
+class _PageLocked:
+    """Page-locked memory of PyTorch, a piece for each batch.
+
+    PyTorch notes on which streams a piece is copied, by the storage of the tensor that is copied.
+    So tensors are views of a piece, and not of memory that came by DLPack.
+    """
+
+    def __init__(self) -> None:
+        self.is_refused = False
+
+    def __call__(self, count: int) -> tuple[torch.Tensor, int]:
+        """Memory of so many bytes, and where they begin: at a page."""
+        piece = self._bytes(count)
+        if piece.data_ptr() % _PAGE:
+            piece = self._bytes(count + _PAGE)
+        return piece, -(-piece.data_ptr() // _PAGE) * _PAGE
+
+    def _bytes(self, count: int) -> torch.Tensor:
+        if not self.is_refused:
+            try:
+                return torch.empty(count, dtype=torch.uint8, pin_memory=True)
+            except RuntimeError as e:  # of CUDA: the system has no more memory to page-lock
+                self.is_refused = True
+                warnings.warn(
+                    "pin_memory=True: batches are not all in page-locked memory, which makes copies slower: PyTorch "
+                    f"was refused {count} bytes ({e}). Ask for fewer batches, with prefetch=, or for smaller ones",
+                    stacklevel=stack_level(),
+                )
+        return torch.empty(count, dtype=torch.uint8)
+
+    def place(self, tensor: torch.Tensor, piece: torch.Tensor | None) -> torch.Tensor:
+        """The tensor as a view of the piece that it lies in, or copied if it lies elsewhere."""
+        if piece is None or not 0 <= tensor.data_ptr() - piece.data_ptr() < piece.nbytes:
+            return tensor if self.is_refused else tensor.pin_memory()
+        storage = piece.untyped_storage()
+        at = (tensor.data_ptr() - storage.data_ptr()) // tensor.element_size()
+        return torch.empty(0, dtype=tensor.dtype).set_(storage, at, tensor.shape, tensor.stride())
 
 
 class _InOrder(SequentialSampler):

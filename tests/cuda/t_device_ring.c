@@ -19,6 +19,7 @@ uint64_t __wrap_cuda_pin_most_bytes(void);
 
 static atomic_bool pin_stuck; /* all but the first wait until this is over */
 static atomic_uint pin_count;
+static atomic_uint pin_us; /* each takes that long */
 
 int __real_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e);
 int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e);
@@ -28,6 +29,7 @@ int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, s
 	if (atomic_load(&pin_stuck) && atomic_fetch_add(&pin_count, 1))
 		while (atomic_load(&pin_stuck))
 			usleep(1000);
+	usleep(atomic_load(&pin_us));
 	return __real_cuda_pin(d, memory, bytes, e);
 }
 
@@ -271,6 +273,99 @@ TEST(a_host_batch_is_free_when_the_stream_is_done_with_it)
 	CHECK(caught > 0);
 #endif
 	gives_at_once = false;
+}
+
+/* Returns how many batches of 30 lie in memory that the driver knows as page-locked when they come. */
+static unsigned count_pinned(struct training *t, bool pin)
+{
+	struct shard_batch b;
+	unsigned pinned = 0, count = 0;
+
+	if (pin)
+		CHECK_OK(shard_loader_pin(t->l, t->stream, &fixture_err));
+	while (count < 30) {
+		int rc = wanted_next(&wanted, t->l, &b);
+
+		if (rc == SHARD_END)
+			continue;
+		CHECK_EQ(rc, SHARD_OK);
+		count++;
+		pinned += t->l->cuda && cuda_is_pinned(t->l->cuda, b.group[0].data);
+		launch_look(t, &b, true);
+		if (pin) {
+			CHECK_OK(shard_loader_release_after(t->l, &b, t->stream, &fixture_err));
+		} else {
+			fake->settle();
+			CHECK_OK(shard_loader_release(t->l, &b, &fixture_err));
+		}
+	}
+	fake->settle();
+	CHECK_SOUND_TRAINING();
+	return pinned;
+}
+
+TEST(a_ring_for_copies_of_the_trainer_is_page_locked_from_the_first_batch_on)
+{
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	for (unsigned refused = 0; refused <= 4; refused++) {
+		struct shard_loader_stats s;
+		struct training t;
+
+		STORY("page-lock %u is refused; 0 is none", refused);
+		training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, refused);
+		fake->fail("cuMemHostRegister", refused, 2);
+		fake->seed(refused, 200);
+		atomic_store(&pin_us, refused ? 0 : 20000); /* longer than it takes to fill a slot */
+		if (refused)
+			CHECK(count_pinned(&t, true) < 30);
+		else
+			CHECK_EQ(count_pinned(&t, true), 30);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), refused ? SHARD_OK : SHARD_END);
+		shard_loader_stats(t.l, &s);
+		CHECK_EQ(s.pinned_bytes, (refused ? refused - 1 : 4) * shard_loader_ring_bytes(t.l) / 4);
+		CHECK_EQ(s.device_bytes, 0);
+		training_close(&t);
+		CHECK_EQ(fake->count("cuMemHostUnregister"), refused ? refused - 1 : 4);
+		CHECK_STR(fake->leaks(), "");
+	}
+	STORY("nobody asked for it");
+	{
+		struct training t;
+
+		training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 1);
+		CHECK_EQ(count_pinned(&t, false), 0);
+		training_close(&t);
+		trainer_check_clean();
+	}
+}
+
+TEST(a_ring_of_batches_on_a_gpu_is_not_for_copies_of_the_trainer)
+{
+	struct shard_batch b;
+	struct training t;
+
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	training_open(&t, pool_options(1), NON_BLOCKING, 1);
+	CHECK_EQ(shard_loader_pin(t.l, t.stream, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "this loader has a pool on a GPU"));
+	training_close(&t);
+	training_open(&t, pool_options(0), NON_BLOCKING, 1);
+	CHECK_EQ(train_next(&t, &b), SHARD_OK);
+	CHECK_EQ(shard_loader_pin(t.l, t.stream, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "this loader has delivered to a GPU"));
+	CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	training_close(&t);
+	trainer_check_clean();
+
+	STORY("a batch whose slot is page-locked cannot be swapped");
+	training_open(&t, pool_options(0), NON_BLOCKING, 1);
+	CHECK_OK(shard_loader_pin(t.l, t.stream, &fixture_err));
+	CHECK_EQ(wanted_next(&wanted, t.l, &b), SHARD_OK);
+	CHECK_EQ(shard_loader_swap(t.l, &b, (void *)(uintptr_t)4096, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "this loader has a GPU, which knows the memory of each slot"));
+	CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	training_close(&t);
+	trainer_check_clean();
 }
 
 TEST(a_loader_may_begin_on_the_host)

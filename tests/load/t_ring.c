@@ -201,6 +201,110 @@ TEST(a_lent_ring_holds_all_batches_and_nothing_else_is_touched)
 	CHECK(status != 0);
 }
 
+/* ---- batches whose memory is kept ---- */
+
+#define KEPT 25
+
+static struct shard_loader *open_with_slots(void **memory, uint64_t *slot_bytes)
+{
+	struct shard_loader *l;
+
+	wanted_open(&wanted, (struct shard_loader_options){
+				     .batch_records = 10, .slot_count = 3, .thread_count = 2, .tail = SHARD_KEEP});
+	l = loader_of(&wanted);
+	*slot_bytes = shard_loader_ring_bytes(l) / 3;
+	for (int i = 0; i < 3; i++)
+		memory[i] = aligned_alloc(PAGE, *slot_bytes);
+	CHECK_OK(shard_loader_lend_slots(l, memory, 3, &fixture_err));
+	return l;
+}
+
+/* Returns how many batches of two epochs have other bytes at the end than they came with. */
+static unsigned count_changed(bool swap)
+{
+	void *memory[3 + KEPT], *copy[KEPT];
+	struct shard_batch b[KEPT];
+	unsigned changed = 0, count = 0;
+	struct shard_loader *l;
+	uint64_t slot_bytes;
+	int rc;
+
+	l = open_with_slots(memory, &slot_bytes);
+	for (int i = 0; i < KEPT; i++) {
+		memory[3 + i] = aligned_alloc(PAGE, slot_bytes);
+		copy[i] = aligned_alloc(PAGE, slot_bytes);
+	}
+	while (count < KEPT) {
+		rc = wanted_next(&wanted, l, &b[count]);
+		if (rc == SHARD_END)
+			continue;
+		CHECK_EQ(rc, SHARD_OK);
+		memcpy(copy[count], b[count].group[0].data, b[count].record_count * 4800u);
+		if (swap)
+			CHECK_OK(shard_loader_swap(l, &b[count], memory[3 + count], &fixture_err));
+		else
+			CHECK_OK(shard_loader_release(l, &b[count], &fixture_err));
+		count++;
+	}
+	CHECK_NO_COMPLAINT(&wanted);
+	close_loader(l);
+	for (int i = 0; i < KEPT; i++) {
+		changed += memcmp(copy[i], b[i].group[0].data, b[i].record_count * 4800u) != 0;
+		free(copy[i]);
+	}
+	for (int i = 0; i < 3 + KEPT; i++)
+		free(memory[i]);
+	return changed;
+}
+
+TEST(a_batch_that_was_swapped_keeps_its_bytes)
+{
+	inject_nothing();
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	CHECK_EQ(count_changed(true), 0);
+	CHECK(count_changed(false) > 0);
+}
+
+TEST(a_swap_that_cannot_be_is_refused)
+{
+	struct shard_error err;
+	struct shard_loader *l;
+	struct shard_batch b;
+	void *memory[4], *odd[3];
+	uint64_t slot_bytes;
+
+	inject_nothing();
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	l = open_with_slots(memory, &slot_bytes);
+	memory[3] = aligned_alloc(PAGE, slot_bytes);
+	CHECK_EQ(shard_loader_lend_slots(l, memory, 4, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "memory for 4 slots is lent; the ring has 3");
+	memcpy(odd, memory, sizeof(odd));
+	odd[2] = (uint8_t *)memory[2] + 64;
+	CHECK_EQ(shard_loader_lend_slots(l, odd, 3, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "it needs 57344 bytes, at a multiple of 4096"));
+	CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
+	CHECK_EQ(shard_loader_lend_slots(l, memory, 3, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "the ring exists already; call shard_loader_lend_slots() before"));
+	CHECK_EQ(shard_loader_swap(l, &b, NULL, &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_loader_swap(l, &b, odd[2], &err), SHARD_E_ARGUMENT);
+	CHECK_OK(shard_loader_swap(l, &b, memory[3], &fixture_err)); /* the caller held it all the time */
+	CHECK_EQ(shard_loader_swap(l, &b, memory[3], &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "was this batch released before"));
+	close_loader(l);
+	for (int i = 0; i < 4; i++)
+		free(memory[i]);
+
+	STORY("the loader's own memory");
+	l = loader_of(&wanted);
+	wanted_seek(&wanted, 0, 0);
+	CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
+	CHECK_EQ(shard_loader_swap(l, &b, (void *)(uintptr_t)PAGE, &err), SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, "which nobody can keep; lend memory with shard_loader_lend_slots()"));
+	CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	close_loader(l);
+}
+
 /* Returns how much was cleared until the first batch was there. */
 static uint64_t clear_once(bool lent, uint64_t *slot_bytes)
 {

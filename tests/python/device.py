@@ -17,6 +17,7 @@ import sys
 import threading
 import types
 import unittest
+import warnings
 
 import data
 import libshard
@@ -332,6 +333,170 @@ class Device(unittest.TestCase):
         libshard.Loader(self.ds, 7, device="cuda:0").close()
 
 
+@unittest.skipUnless(FAKE, "for the fake driver")
+class Pinned(unittest.TestCase):
+    """pin_memory=True: batches in the memory of the CPU, which the consumer copies to the GPU."""
+
+    def setUp(self):
+        start_driver()
+        self.consumer = Consumer()
+        self.addCleanup(self.consumer.close)
+        self.ds = libshard.open(made())
+        self.room = u64()
+        driver("cuMemAlloc", ctypes.byref(self.room), ctypes.c_size_t(7 * 4800))
+        self.addCleanup(driver, "cuMemFree", self.room)
+
+    def take(self, use, seed, held=0, **options):
+        """Images of two epochs, as copies to the GPU that are queued on the stream `use` find them."""
+        CONTROL.seed(seed, 800)
+        found, kept = [], []
+        with libshard.Loader(self.ds, 7, seed=3, pin_memory=True, fields=["image"], **options) as loader:
+            for _ in range(2):
+                for batch in loader:
+                    image = batch["image"]
+                    out = ctypes.create_string_buffer(image.nbytes)
+                    self.queue_round_trip(image, out, use)
+                    found.append((out, batch.index.tolist()))
+                    kept = [*kept, image][-held:] if held else []
+                    del batch, image
+            CONTROL.settle()
+            stats = loader.stats()
+        return [(out.raw, index) for out, index in found], stats
+
+    def queue_round_trip(self, image, out, stream):
+        for i in range(len(image)):
+            at, row = image.data_ptr + i * image.strides[0], image.nbytes // len(image)
+            to = u64(self.room.value + i * row)
+            driver("cuMemcpyHtoDAsync", to, pointer(at), ctypes.c_size_t(row), pointer(stream))
+        driver("cuMemcpyDtoHAsync", out, self.room, ctypes.c_size_t(image.nbytes), pointer(stream))
+
+    def wanted(self, **options):
+        with libshard.Loader(self.ds, 7, seed=3, fields=["image"], **options) as loader:
+            return [(b["image"].tobytes(), b.index.tolist()) for _ in range(2) for b in loader]
+
+    def test_a_batch_is_used_again_behind_the_copies_of_its_stream(self):
+        want, mine = self.wanted(), self.consumer.stream.value
+        for seed in range(6):
+            for use, options in ((mine, {"stream": mine}), (0, {}), (mine, {"stream": mine, "max_held": 1})):
+                with self.subTest(seed=seed, use=use, options=options):
+                    found, stats = self.take(use, seed, held=seed % 2, **options)
+                    self.assertEqual(found, want)
+                    self.assertEqual(stats["device_bytes"], 0)  # it was the consumer who copied
+                    self.assertGreater(stats["pinned_bytes"], 0)
+        # The small copies back are to memory that is not page-locked.
+        self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)
+
+    def test_batches_of_a_transform_are_page_locked_too(self):
+        transform = libshard.Transform(size=40, crop="random", flip=0.5)
+        found, stats = self.take(0, 1, transform=transform)
+        self.assertEqual(found, self.wanted(transform=transform))
+        self.assertGreater(stats["pinned_bytes"], 0)
+        self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)
+
+    def test_a_copy_on_a_stream_that_the_loader_does_not_know_would_be_seen(self):
+        want, mine, lost = self.wanted(), self.consumer.stream.value, 0
+        for seed in range(8):
+            lost += self.take(mine, seed)[0] != want
+        self.assertGreater(lost, 0)
+
+    def test_all_of_the_ring_is_page_locked_and_let_go(self):
+        with libshard.Loader(self.ds, 7, pin_memory=True) as loader:
+            for batch in loader:
+                del batch
+            self.assertEqual(loader.stats()["pinned_bytes"], loader.ring_bytes)
+            self.assertEqual(CONTROL.count(b"cuMemHostRegister"), 5)
+        self.assertEqual(CONTROL.count(b"cuMemHostUnregister"), 5)
+
+    def test_what_is_refused_is_told_once(self):
+        want = self.wanted()
+        for nth in (1, 3):
+            CONTROL.reset()
+            CONTROL.fail(b"cuMemHostRegister", nth, 2)
+            with self.subTest(nth=nth), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                found, stats = self.take(0, nth)
+                self.assertEqual(found, want)
+                self.assertLess(stats["pinned_bytes"], stats["bytes"])
+                (said,) = (str(w.message) for w in caught)
+                self.assertRegex(said, rf"^pin_memory=True: slot {nth - 1} of 5 of the ring cannot be page-locked")
+                self.assertEqual(caught[0].filename, __file__)
+
+    def test_a_batch_that_lives_longer_than_its_loader(self):
+        loader = libshard.Loader(self.ds, 7, seed=3, shuffle=False, pin_memory=True)
+        batches = iter(loader)
+        image = next(batches)["image"]
+        want = image.tobytes()
+        next(batches)
+        loader.close()
+        del loader, batches
+        gc.collect()
+        self.assertEqual(image.tobytes(), want)
+        del image
+        self.assertEqual(CONTROL.count(b"cuMemHostUnregister"), 5)
+
+    def test_with_a_gpu_named_it_says_nothing_new(self):
+        with libshard.Loader(self.ds, 7, device="cuda", pin_memory=True) as loader:
+            self.assertEqual(next(iter(loader))["image"].__dlpack_device__(), (2, 0))
+
+    def test_bad_options(self):
+        with libshard.Loader(self.ds, 7, pin_memory=True, stream=0x1234560) as loader:
+            for _ in range(2):
+                with self.assertRaisesRegex(libshard.DeviceError, "stream 0x1234560"):
+                    next(iter(loader))
+        for options, words in (
+            ({"copy": True}, "copy=True gives each batch memory of its own, which is not page-locked"),
+            ({"memory": bytearray(8192)}, "memory of your own is yours to page-lock"),
+            ({"pool_bytes": 1}, "pool_bytes needs device='cuda'"),
+            ({"stream": object()}, "stream must be None, a number"),
+        ):
+            with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
+                libshard.Loader(self.ds, 7, pin_memory=True, **options)
+
+    def test_in_a_thread_that_chose_none_of_several_gpus_it_asks_which(self):
+        def job():
+            with libshard.Loader(self.ds, 7, pin_memory=True) as loader:
+                try:
+                    next(iter(loader))
+                except libshard.ArgumentError as e:
+                    said.append(str(e))
+
+        said = []
+        thread = threading.Thread(target=job)
+        thread.start()
+        thread.join()
+        self.assertRegex(said[0], "names no GPU in a thread that has chosen none of several")
+
+    def test_a_child_can_neither_begin_nor_give_back(self):
+        before = libshard.Loader(self.ds, 7, pin_memory=True)
+        begun = libshard.Loader(self.ds, 7, pin_memory=True)
+        batches = iter(begun)
+        held = next(batches)
+        read, write = os.pipe()
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                del held
+                for loader in (before, begun):
+                    try:
+                        next(iter(loader) if loader is before else batches)
+                    except libshard.ArgumentError as e:
+                        os.write(write, f"{e}\n".encode())
+                loader.close()
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(write)
+        with os.fdopen(read) as f:
+            said = f.read()
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertRegex(said, "(?s)fork.*fork")
+        del held
+        self.assertEqual(sum(1 for _ in batches), len(begun) - 1)
+        before.close()
+        begun.close()
+
+
 class Stream:
     """As CuPy has it: with its object the stream is gone."""
 
@@ -587,6 +752,23 @@ class NoDevice(unittest.TestCase):
         ds = libshard.open(made())
         with self.assertRaisesRegex(libshard.DeviceError, "libcuda.so.1.*without a GPU use device='cpu'"):
             libshard.Loader(ds, 7, device="cuda")
+
+    def test_memory_is_not_page_locked_and_all_goes_on(self):
+        ds = libshard.open(made())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with libshard.Loader(ds, 7, pin_memory=True) as loader, libshard.Loader(ds, 7) as twin:
+                for _ in range(2):
+                    for batch, other in zip(loader, twin, strict=True):
+                        self.assertEqual(batch["image"].tobytes(), other["image"].tobytes())
+                self.assertEqual(loader.stats()["pinned_bytes"], 0)
+        (said,) = (str(w.message) for w in caught)
+        self.assertRegex(said, "^pin_memory=True: batches stay in pageable memory, because .*libcuda.so.1")
+        with libshard.Loader(ds, 7, pin_memory=True) as loader:
+            batches = iter(loader)
+            with self.assertRaisesRegex(UserWarning, "stay in pageable memory"):
+                next(batches)
+            self.assertEqual(sum(1 for _ in batches), len(loader))
 
 
 if __name__ == "__main__":

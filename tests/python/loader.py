@@ -554,7 +554,7 @@ class Order(Loading):
         for cls in (libshard.Loader, Mine):
             for option, words in (
                 ("num_workers", "a loader has no worker processes; threads=4 are"),
-                ("pin_memory", "device='cuda' copies batches"),
+                ("pin_memory_device", "device='cuda:1' copies batches"),
                 ("collate_fn", "transform=f calls f with each batch"),
                 ("sampler", "ds.where.*ShardDataset in a DataLoader"),
                 ("batch_sampler", "ds.where.*ShardDataset in a DataLoader"),

@@ -51,6 +51,15 @@ struct lender {
 	bool on_device; /* batches are in the memory of GPU number `gpu`, and come on `stream` */
 	uint32_t gpu;
 	struct stream stream;
+	bool pins; /* the ring is page-locked, and batches go back behind what `stream` has queued */
+	/*
+	 * A function of bytes that makes memory, (object, address).  Each batch is then in memory that
+	 * belongs to its arrays alone: nothing is lent.  NULL: batches are lent.
+	 */
+	PyObject *make_memory;
+	struct memory **slot; /* [slot_count + 1] memory of each slot, and of the one that takes its place */
+	uint32_t slot_count;
+	bool has_slots;	   /* the loader has them */
 	bool busy;	   /* a call runs without the interpreter's lock */
 	struct late *late; /* batches that died and are still lent; there is room for every slot */
 	uint32_t late_count;

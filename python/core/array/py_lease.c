@@ -19,7 +19,7 @@ bool lender_is_usable(const struct lender *l)
 	return !l->closed && !l->busy;
 }
 
-static int give_back_on_device(struct lender *l, const struct late *late, struct shard_error *err)
+static int give_back_behind(struct lender *l, const struct late *late, struct shard_error *err)
 {
 	void *behind = late->stream_count ? late->stream[0].handle : l->stream.handle;
 	int rc = SHARD_OK;
@@ -31,8 +31,8 @@ static int give_back_on_device(struct lender *l, const struct late *late, struct
 
 static int give_back(struct lender *l, const struct late *late, struct shard_error *err)
 {
-	if (l->on_device)
-		return give_back_on_device(l, late, err);
+	if (l->on_device || l->pins)
+		return give_back_behind(l, late, err);
 	(void)shard_loader_release(l->l, &late->batch, err); /* fails only in a forked child */
 	return SHARD_OK;
 }
@@ -88,6 +88,8 @@ void lender_let_go(struct lender *l)
 	Py_BEGIN_ALLOW_THREADS shard_loader_close(handle); /* waits for reads under way */
 	Py_END_ALLOW_THREADS if (l->lent_memory) PyBuffer_Release(&l->lent_buffer);
 	Py_CLEAR(l->lent_memory);
+	for (uint32_t i = 0; l->slot && i <= l->slot_count; i++)
+		Py_CLEAR(l->slot[i]);
 	while (l->late_count)
 		drop_streams(&l->late[--l->late_count]);
 }

@@ -129,12 +129,14 @@ PyObject *schema_fields(const struct shard_schema *s); /* a list with a dict for
 
 struct memory {
 	PyObject_HEAD void *data;
-	size_t bytes; /* rounded up */
+	size_t bytes;	  /* rounded up */
+	PyObject *object; /* it owns the bytes; NULL: they are ours */
 };
 
 int memory_init(PyObject *module);
 bool memory_is(PyObject *object);
-struct memory *memory_new(size_t bytes); /* not zeroed; else NULL with an exception set */
+struct memory *memory_new(size_t bytes);			      /* not zeroed; else NULL with an exception set */
+struct memory *memory_of(PyObject *object, void *data, size_t bytes); /* the object's; or NULL as above */
 
 /*
  * py_memory.c: the maps of shards

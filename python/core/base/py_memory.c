@@ -45,15 +45,29 @@ struct memory *memory_new(size_t bytes)
 	}
 	m->data = data;
 	m->bytes = bytes;
+	m->object = NULL;
+	return m;
+}
+
+struct memory *memory_of(PyObject *object, void *data, size_t bytes)
+{
+	struct memory *m = PyObject_New(struct memory, memory_type);
+
+	if (m) {
+		m->data = data;
+		m->bytes = bytes;
+		m->object = ref(object);
+	}
 	return m;
 }
 
 static void dealloc(PyObject *self)
 {
 	struct memory *m = (struct memory *)self;
-	void *data = m->data;
+	void *data = m->object ? NULL : m->data;
 
-	if (m->bytes <= SPARE_BYTES_MAX) { /* it takes the place of the one before */
+	unref(m->object);
+	if (data && m->bytes <= SPARE_BYTES_MAX) { /* it takes the place of the one before */
 		data = spare;
 		spare = m->data;
 		spare_bytes = m->bytes;

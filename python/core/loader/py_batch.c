@@ -9,6 +9,8 @@
  * few allocations and without a line of Python.  Large fields are arrays in the slot.  Small ones
  * are copied out of it, to one piece of memory.  Lengths become int64 on the way, and strings a
  * list if that is wanted.  On a GPU all fields are arrays in the slot.
+ *
+ * A slot is lent to its arrays, or they keep its memory and the slot goes on in other memory.
  */
 #include <stddef.h>
 #include <string.h>
@@ -134,20 +136,22 @@ static PyObject *string_list(const struct shard_batch *b, const struct shard_fie
 	return list;
 }
 
-static PyObject *pocket_field(struct pocket *p, const struct loader *l, struct lease *lease, uint32_t f)
+/* `home` is the lease of the batch, or the memory that it is in. */
+static PyObject *pocket_field(struct pocket *p, const struct loader *l, const struct shard_batch *b, PyObject *home,
+			      uint32_t f)
 {
 	const struct shard_schema *s = l->schema;
-	const struct shard_rows *rows = &lease->as.batch.field[f];
-	uint32_t count = lease->as.batch.record_count;
+	const struct shard_rows *rows = &b->field[f];
+	uint32_t count = b->record_count;
 	const void *data = rows->data;
 
 	if (is_wide(l, f))
 		return wide_array(p, rows, &s->field[f], count);
 	if (l->strings && is_string(&s->field[f]))
-		return string_list(&lease->as.batch, &s->field[f], rows);
+		return string_list(b, &s->field[f], rows);
 	if (is_view(l, f)) {
-		struct array *a = array_of_field((PyObject *)lease, (int)f, &s->field[f], rows->data, count,
-						 (Py_ssize_t)rows->stride);
+		struct array *a = array_of_field(home, l->lender.make_memory ? -1 : (int)f, &s->field[f], rows->data,
+						 count, (Py_ssize_t)rows->stride);
 
 		if (a && s->field[f].semantic == SHARD_LENGTH && a->v.axis_count == 2 && a->v.shape[1] == 1)
 			a->v.axis_count = 1; /* on a GPU, where they stay as they are */
@@ -356,10 +360,9 @@ static PyObject *reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 /* ---- making them ---- */
 
 /* If this returns False, an exception is set and `batch` is incomplete. */
-static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, struct lease *lease)
+static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, const struct shard_batch *b, PyObject *home)
 {
 	const struct shard_schema *s = l->schema;
-	const struct shard_batch *b = &lease->as.batch;
 	PyObject *value, *part[PARTS] = {NULL};
 	uint32_t count = b->record_count;
 	int64_t *component;
@@ -369,7 +372,7 @@ static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, stru
 	for (uint32_t f = 0; good && f < s->field_count; f++) {
 		if (!pocket_wants(l, b, f))
 			continue;
-		value = pocket_field(p, l, lease, f);
+		value = pocket_field(p, l, b, home, f);
 		good = value && !PyDict_SetItem(batch, l->dataset->name[f], value);
 		Py_XDECREF(value);
 	}
@@ -402,21 +405,58 @@ static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, stru
 	return good;
 }
 
-PyObject *batch_new(struct loader *l, const struct shard_batch *b)
+static PyObject *make(struct loader *l, const struct shard_batch *b, PyObject *home)
 {
-	struct lease *lease = lease_new(&l->lender, b);
 	struct pocket p = {NULL, 0};
 	PyObject *batch = NULL, *nothing = PyTuple_New(0); /* the interpreter has only one empty tuple */
 
-	if (lease && nothing && pocket_open(&p, l, b))
+	if (nothing && pocket_open(&p, l, b))
 		batch = dict_new(batch_type, nothing, NULL);
 	if (batch)
 		tail(batch)->items = l->items;
-	if (batch && !fill(batch, &p, l, lease))
+	if (batch && !fill(batch, &p, l, b, home))
 		Py_CLEAR(batch);
 	unref(p.memory);
-	unref(lease);
 	Py_XDECREF(nothing);
+	return batch;
+}
+
+/* The batch keeps the memory that it is in, and its slot goes on in the other one. */
+static PyObject *make_and_swap(struct loader *l, const struct shard_batch *b)
+{
+	struct lender *lender = &l->lender;
+	struct memory *home = lender->slot[b->slot], *other = lender->slot[lender->slot_count];
+	struct shard_error err;
+	PyObject *batch;
+
+	lender->slot[lender->slot_count] = NULL;
+	lender->busy = true; /* code that the collector runs meanwhile must not close it: no lease holds the batch */
+	batch = make(l, b, (PyObject *)home);
+	lender->busy = false;
+	if (batch && shard_loader_swap(lender->l, b, other->data, &err)) {
+		Py_CLEAR(batch);
+		fail(&err);
+	}
+	if (batch) {
+		lender->slot[b->slot] = other;
+		unref(home);
+	} else {
+		unref(other);
+		(void)shard_loader_release(lender->l, b, NULL); /* no array looks into it */
+	}
+	return batch;
+}
+
+PyObject *batch_new(struct loader *l, const struct shard_batch *b)
+{
+	struct lease *lease;
+	PyObject *batch;
+
+	if (l->lender.make_memory)
+		return make_and_swap(l, b);
+	lease = lease_new(&l->lender, b);
+	batch = lease ? make(l, b, (PyObject *)lease) : NULL;
+	unref(lease);
 	return batch;
 }
 

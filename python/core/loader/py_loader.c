@@ -72,7 +72,98 @@ static void fail_held(const struct loader *l)
 	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() the arrays to keep, "
 		      "or open the loader with a greater max_held%s",
 		      l->lender.held_count, holders, l->max_held,
-		      l->lender.on_device ? ", at most 3 on a GPU" : " or copy=True");
+		      l->lender.on_device ? ", at most 3 on a GPU"
+		      : l->lender.pins	  ? ""
+					  : " or copy=True");
+}
+
+/* ---- memory that a batch keeps ---- */
+
+/* Memory for this place, unless there is some.  Runs code of Python.  Else an exception is set. */
+static bool make_slot(struct lender *l, uint32_t i)
+{
+	unsigned long long bytes = shard_loader_ring_bytes(l->l) / l->slot_count, at = 0;
+	PyObject *pair, *object = NULL;
+	struct memory *m = NULL;
+
+	if (l->slot[i])
+		return true;
+	pair = PyObject_CallFunction(l->make_memory, "K", bytes);
+	if (pair && PyArg_ParseTuple(pair, "OK", &object, &at))
+		m = memory_of(object, (void *)(uintptr_t)at, (size_t)bytes);
+	Py_XDECREF(pair);
+	if (!m || !lender_is_usable(l) || l->slot[i]) /* a signal handler may have closed it, or was here before us */
+		unref(m);
+	else
+		l->slot[i] = m;
+	return m && !PyErr_Occurred();
+}
+
+/* Memory for all slots before the first batch, and then for the one that takes the place of the next batch's. */
+static bool make_slots(struct lender *l)
+{
+	void **at;
+	struct shard_error err;
+	int rc;
+
+	if (l->has_slots)
+		return make_slot(l, l->slot_count);
+	for (uint32_t i = 0; i < l->slot_count; i++)
+		if (!make_slot(l, i))
+			return false;
+	if (l->has_slots)
+		return make_slot(l, l->slot_count);
+	at = PyMem_Malloc(l->slot_count * sizeof(*at));
+	if (!at) {
+		PyErr_NoMemory();
+		return false;
+	}
+	for (uint32_t i = 0; i < l->slot_count; i++)
+		at[i] = l->slot[i]->data;
+	rc = shard_loader_lend_slots(l->l, at, l->slot_count, &err);
+	PyMem_Free(at);
+	if (rc)
+		fail(&err);
+	l->has_slots = !rc;
+	return !rc;
+}
+
+/* ---- page-locks of the ring ---- */
+
+/* False with an exception set if the user has made errors of warnings. */
+static bool warn_of_pins(const char *what, const struct shard_error *why)
+{
+	return !PyErr_WarnFormat(PyExc_UserWarning, 1, "pin_memory=True: %s%s", what, why->message);
+}
+
+/* Before the first batch.  Without a driver or a GPU all goes on in pageable memory. */
+static bool pin_ring(struct loader *l)
+{
+	struct lender *lender = &l->lender;
+	struct shard_error err;
+	int rc;
+
+	lender->busy = true;
+	Py_BEGIN_ALLOW_THREADS rc = shard_loader_pin(lender->l, lender->stream.handle, &err);
+	Py_END_ALLOW_THREADS lender->busy = false;
+	if (rc && rc != SHARD_E_UNSUPPORTED) { /* the next call says so again */
+		fail_device(&err);
+		return false;
+	}
+	lender->pins = !rc;
+	l->wants_pins = false;
+	return !rc || warn_of_pins("batches stay in pageable memory, because ", &err);
+}
+
+/* What was refused since, and is told once. */
+static bool tell_of_pins(struct loader *l)
+{
+	struct shard_error why;
+
+	if (!l->lender.pins || l->told_of_pins || shard_loader_pin_problem(l->lender.l, &why))
+		return true;
+	l->told_of_pins = true;
+	return warn_of_pins("", &why);
 }
 
 static int wait_for_batch(struct lender *l, struct shard_error *err)
@@ -146,9 +237,14 @@ static int loader_next_batch(struct loader *l, struct shard_batch *b)
 		fail_held(l);
 		return SHARD_E_ARGUMENT;
 	}
+	if ((l->wants_pins && !pin_ring(l)) || !tell_of_pins(l) ||
+	    (lender->make_memory && !lender->has_slots && !make_slots(lender)))
+		return SHARD_E_CANCELLED;
 	rc = lender_flush(lender, &err);
 	if (!rc)
 		rc = wait_for_batch(lender, &err);
+	if (!rc && lender->make_memory && !make_slots(lender))
+		return SHARD_E_CANCELLED;
 	if (!rc && lender->on_device) {
 		lender->busy = true;
 		Py_BEGIN_ALLOW_THREADS rc = shard_loader_next_device(lender->l, lender->stream.handle, b, &err);
@@ -420,6 +516,18 @@ static PyObject *lent(PyObject *Py_UNUSED(self), PyObject *array)
 	return PyBool_FromLong(((struct array *)array)->field >= 0);
 }
 
+/* The object that made the memory of a batch's array; None: the array has its own, or it is lent. */
+static PyObject *memory_object(PyObject *Py_UNUSED(self), PyObject *array)
+{
+	struct array *a = (struct array *)array;
+	PyObject *object;
+
+	if (Py_TYPE(array) != array_type)
+		return fail_argument("memory() is asked of an array");
+	object = a->field < 0 && memory_is(a->owner) ? ((struct memory *)a->owner)->object : NULL;
+	return Py_NewRef(object ? object : Py_None);
+}
+
 static PyObject *gpu(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
@@ -464,6 +572,8 @@ static PyMethodDef loader_methods[] = {
 	{"held", held, METH_NOARGS, "held($self, /)\n--\n\nHow many batches are alive."},
 	{"lent", lent, METH_O,
 	 "lent($self, array, /)\n--\n\nDoes this array of a batch lie in the loader's memory, and hold the batch?"},
+	{"memory", memory_object, METH_O,
+	 "memory($self, array, /)\n--\n\nThe object of make_memory that this array of a batch lies in; else None."},
 	{"gpu", gpu, METH_NOARGS,
 	 "gpu($self, /)\n--\n\nNumber of the GPU that batches are on; None: they are in the memory of the CPU."},
 	{NULL, NULL, 0, NULL},
@@ -472,7 +582,8 @@ static PyMethodDef loader_methods[] = {
 /* ---- the type, and its epochs ---- */
 
 #define SLOTS_MAX	1024 /* of a loader */
-#define DEVICE_HELD_MAX 3    /* of a GPU's 4 slots */
+#define SLOTS_MIN	2
+#define DEVICE_HELD_MAX 3 /* of a GPU's 4 slots */
 
 /* ---- open and close ---- */
 
@@ -494,6 +605,8 @@ static bool plan_slots(const struct loader *l, struct shard_loader_options *o, u
 		return false;
 	}
 	o->slot_count = prefetch + l->max_held + (device ? 0 : 1);
+	if (l->lender.make_memory) /* a batch is not in a slot any more when it is there */
+		o->slot_count = prefetch < SLOTS_MIN ? SLOTS_MIN : prefetch;
 	o->gpu.slot_count = device ? l->max_held + 1 : 0;
 	return true;
 }
@@ -503,7 +616,7 @@ static char *option_names[] = {
 	"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
 	"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes", "device",
 	"gpu", "stream", "pool_bytes", "corrupt_most", "source", "fields", "transform", "items", "strings",
-	"wide_tokens", "resume_appended", NULL,
+	"wide_tokens", "resume_appended", "pin", "make_memory", NULL,
 };
 /* clang-format on */
 
@@ -514,17 +627,21 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 	unsigned int prefetch = 2;
 	struct dataset *dataset;
 	PyObject *gpu = Py_None, *stream = Py_None, *source = Py_None, *transform = Py_None;
+	PyObject *make_memory = Py_None;
 	int device = 0, resume_appended = 0;
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O&|$KIIIIIIIIIIKKIIKpOOKKOIOIppp", option_names, dataset_converter, &dataset, &seed,
-		    &o->batch_records, &o->rank, &o->world, &o->order.shuffle, &o->tail, &prefetch, &l->max_held,
-		    &o->thread_count, &o->order.window_runs, &o->order.lane_count, &run_records, &phase, &o->path,
-		    &o->repair.on_corrupt, &stage, &device, &gpu, &stream, &pool, &corrupt_most, &source, &o->fields,
-		    &transform, &l->items, &l->strings, &l->wide_tokens, &resume_appended) ||
-	    !plan_slots(l, o, prefetch, device))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$KIIIIIIIIIIKKIIKpOOKKOIOIppppO", option_names,
+					 dataset_converter, &dataset, &seed, &o->batch_records, &o->rank, &o->world,
+					 &o->order.shuffle, &o->tail, &prefetch, &l->max_held, &o->thread_count,
+					 &o->order.window_runs, &o->order.lane_count, &run_records, &phase, &o->path,
+					 &o->repair.on_corrupt, &stage, &device, &gpu, &stream, &pool, &corrupt_most,
+					 &source, &o->fields, &transform, &l->items, &l->strings, &l->wide_tokens,
+					 &resume_appended, &l->wants_pins, &make_memory))
+		return false;
+	l->lender.make_memory = make_memory == Py_None ? NULL : ref(make_memory);
+	if (!plan_slots(l, o, prefetch, device) || (l->wants_pins && !stream_take(stream, &l->lender.stream)))
 		return false;
 	l->source = ref(source);
 	if (PyObject_TypeCheck(source, mix_type)) {
@@ -576,7 +693,9 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		return NULL;
 	}
 	l->lender.late = PyMem_Malloc(o.slot_count * sizeof(*l->lender.late));
-	if (!l->lender.late) {
+	l->lender.slot_count = o.slot_count;
+	l->lender.slot = PyMem_Calloc(o.slot_count + 1, sizeof(struct memory *));
+	if (!l->lender.late || !l->lender.slot) {
 		unref(l);
 		return PyErr_NoMemory();
 	}
@@ -596,6 +715,8 @@ static void dealloc(PyObject *self)
 
 	lender_let_go(&l->lender);
 	PyMem_Free(l->lender.late);
+	PyMem_Free(l->lender.slot);
+	unref(l->lender.make_memory);
 	PyMem_Free(l->schema);
 	stream_drop(&l->lender.stream);
 	unref(l->dataset);
@@ -710,7 +831,7 @@ int loader_init(PyObject *module)
 		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
 		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
 		 "corrupt_most=0, source=None, fields=0, transform=None, items=0, strings=False, "
-		 "wide_tokens=False, resume_appended=False)\n--\n\n"},
+		 "wide_tokens=False, resume_appended=False, pin=False, make_memory=None)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

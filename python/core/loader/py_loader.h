@@ -28,6 +28,8 @@ struct loader {
 	uint64_t step;	      /* of the last batch */
 	bool placed;	      /* the next loop begins where the loader stands; else with the next epoch */
 	bool at_left;	      /* it still stands where the last loop was left, in the middle of an epoch */
+	int wants_pins;	      /* true: the ring is to be page-locked before the first batch */
+	bool told_of_pins;    /* the user was warned of what was refused */
 	uint64_t left_taken;  /* batches that the last loop had when it was left; 0 if it was not left early */
 };
 

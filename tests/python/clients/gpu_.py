@@ -161,6 +161,26 @@ class Gpu(unittest.TestCase):
             thread.start()
             thread.join()
 
+    def test_a_page_locked_batch_may_be_dropped_while_it_is_copied(self):
+        transform = libshard.Transform(field="image", size=64, crop="random", dtype="f32")
+        for other in (None, torch.cuda.Stream()):
+            for options in ({}, {"transform": transform, "fields": ["image", "label"]}):
+                with self.subTest(other=other, options=options):
+                    twin = load(**options)
+                    wanted = [batch["image"].clone() for _ in range(3) for batch in twin]
+                    found, loader = [], load(pin_memory=True, **options)
+                    for _ in range(3):
+                        for batch in loader:
+                            self.assertEqual([n for n, v in batch.items() if not v.is_pinned()], [])
+                            with torch.cuda.stream(other):
+                                torch.cuda._sleep(SLEEP)
+                                found.append(batch["image"].to("cuda", non_blocking=True))
+                            del batch
+                    torch.cuda.synchronize()
+                    self.assertEqual(len(found), 3 * len(loader))
+                    for index, (want, got) in enumerate(zip(wanted, found)):
+                        self.assertTrue(torch.equal(want, got.cpu()), index)
+
     def test_a_graph_is_captured_while_a_loader_begins(self):
         """It page-locks and copies meanwhile.  PyTorch could not make tensors then."""
         x, graph, kept = torch.zeros(1 << 20, device="cuda"), torch.cuda.CUDAGraph(), []

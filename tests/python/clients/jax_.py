@@ -120,6 +120,10 @@ class Jax(unittest.TestCase):
                 with self.assertRaisesRegex(libshard.ArgumentError, "max_held is 2.*or copy=True"):
                     list(loader)
 
+    def test_page_locked_memory_is_refused(self):
+        with self.assertRaisesRegex(libshard.ArgumentError, "pin_memory must be False for JAX, which copies to GPUs"):
+            libshard.jax.Loader("set", 8, pin_memory=True)
+
     def test_batches_with_memory_of_their_own_may_all_be_kept(self):
         with libshard.jax.Loader("set", 8, copy=True) as loader:
             self.assertEqual(sum((self.check(b) for b in list(loader)), []), loader.indices(0, 0, N).tolist())

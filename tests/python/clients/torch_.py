@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libshard.torch: batches and records as tensors, against what NumPy wrote."""
 
+import contextlib
 import ctypes
 import gc
 import itertools
@@ -44,6 +45,155 @@ def setUpModule():
 def bits(tensor):
     """Bytes of any dtype."""
     return tensor.contiguous().view(torch.uint8).numpy().tobytes()
+
+
+class Pieces:
+    """PyTorch's page-locked memory, for a PyTorch without CUDA.
+
+    It keeps what it gave out, as PyTorch does while copies are under way.  With ``refuse_at`` it
+    refuses from that piece on.
+    """
+
+    def __init__(self, refuse_at=10**9, keep=True):
+        self.given, self.alive, self.refuse_at, self.keep = 0, [], refuse_at, keep
+
+    def empty(self, count, dtype, pin_memory=False):
+        if not pin_memory:
+            return EMPTY(count, dtype=dtype)
+        self.given += 1
+        if self.given >= self.refuse_at:
+            raise RuntimeError("CUDA error: out of memory")
+        piece = EMPTY(count + 64, dtype=dtype)[64 * (self.given % 2) :][:count]
+        self.alive.append(piece.untyped_storage() if self.keep else weakref.ref(piece))
+        return piece
+
+    def holds(self, tensor):
+        """Is this a view of one of them, so that PyTorch knows of copies from it?"""
+        return any(tensor.untyped_storage().data_ptr() == s.data_ptr() for s in self.alive)
+
+    @contextlib.contextmanager
+    def in_place(self):
+        def of_shape(size, **options):
+            return self.empty(size, **options) if size else EMPTY(size, **options)
+
+        with (
+            mock.patch.object(torch.cuda, "is_available", lambda: True),
+            mock.patch.object(torch, "empty", of_shape),
+            mock.patch.object(torch.Tensor, "pin_memory", lambda tensor: Small(tensor.clone())),
+        ):
+            yield self
+
+
+class Small(torch.Tensor):
+    """What pin_memory() of a tensor returned."""
+
+
+EMPTY = torch.empty
+
+
+class PageLocked(unittest.TestCase):
+    def batches(self, epochs=2, **options):
+        with libshard.torch.Loader("set", 7, seed=3, **options) as loader:
+            for _ in range(epochs):
+                yield from loader
+
+    def check(self, batch):
+        self.assertEqual(bits(batch["image"]), want["image"][batch.index.tolist()].tobytes())
+
+    def test_batches_are_the_same_and_all_tensors_are_page_locked(self):
+        transform = libshard.Transform(size=40, crop="random")
+        for options in ({}, {"channels_last": True}, {"transform": transform}, {"prefetch": 1, "copy": True}):
+            with self.subTest(options=options), Pieces().in_place() as pieces:
+                for batch, twin in zip(
+                    self.batches(pin_memory=True, **options), self.batches(**options), strict=True
+                ):
+                    self.assertEqual(list(batch), list(twin))
+                    for name, tensor in batch.items():
+                        self.assertTrue(torch.equal(tensor, twin[name]), name)
+                        self.assertEqual(tensor.stride(), twin[name].stride())
+                        self.assertTrue(pieces.holds(tensor) if name == "image" else isinstance(tensor, Small), name)
+                    self.assertEqual(batch.epoch, twin.epoch)
+                    del batch, twin, tensor
+
+    def test_a_batch_that_died_is_not_overwritten_while_it_is_copied(self):
+        def count_changed(**options):
+            """Of images whose batches are gone, when all others have come."""
+            came, loader = [], libshard.torch.Loader("set", 7, seed=3, **options)
+            for _ in range(2):
+                for batch in loader:
+                    image = batch["image"]
+                    came.append((image.data_ptr(), bits(image)))
+                    del batch, image
+            changed = sum(ctypes.string_at(at, len(bytes_)) != bytes_ for at, bytes_ in came)
+            loader.close()
+            return changed
+
+        with Pieces().in_place():
+            self.assertEqual(count_changed(pin_memory=True), 0)
+            self.assertGreater(count_changed(), 0)
+
+    def test_any_number_may_be_held_and_the_rest_goes_back(self):
+        with Pieces(keep=False).in_place() as pieces:
+            loader = libshard.torch.Loader("set", 7, seed=3, pin_memory=True)
+            batches = iter(loader)
+            held = [next(batches) for _ in range(9)]
+            for batch in held:
+                self.check(batch)
+            del held, batch
+            for batch in batches:
+                del batch
+                self.assertLessEqual(sum(piece() is not None for piece in pieces.alive), 4)
+            last = next(iter(loader))
+            loader.close()
+            self.check(last)
+            del last, loader, batches
+            gc.collect()
+            self.assertEqual(sum(piece() is not None for piece in pieces.alive), 0)
+
+    def test_a_loader_goes_on_elsewhere(self):
+        with Pieces().in_place():
+            order = [batch.index.tolist() for batch in self.batches()]
+            with libshard.torch.Loader("set", 7, seed=3, pin_memory=True) as loader:
+                batches = iter(loader)
+                for _ in range(3):
+                    next(batches)
+                state = loader.state_dict()
+                loader.set_epoch(1)
+                self.assertEqual([batch.index.tolist() for batch in loader], order[len(loader) :])
+                loader.load_state_dict(state)
+                self.assertEqual([batch.index.tolist() for batch in loader], order[3 : len(loader)])
+
+    def test_what_is_refused_is_told_once_and_all_goes_on(self):
+        for refuse_at in (1, 2, 5, 9):
+            with (
+                self.subTest(refuse_at=refuse_at),
+                Pieces(refuse_at).in_place(),
+                warnings.catch_warnings(record=True) as caught,
+            ):
+                warnings.simplefilter("always")
+                for batch, twin in zip(self.batches(pin_memory=True), self.batches(), strict=True):
+                    self.assertTrue(torch.equal(batch["image"], twin["image"]))
+                    del batch, twin
+                (said,) = (str(w.message) for w in caught)
+                self.assertRegex(said, r"^pin_memory=True: batches are not all in .*refused \d+ bytes .CUDA error")
+                self.assertEqual(caught[0].filename, __file__)
+
+    def test_without_cuda_it_warns_and_goes_on(self):
+        if torch.cuda.is_available():
+            self.skipTest("there is a GPU")
+        words = "^pin_memory=True: batches stay in pageable memory, because torch.cuda.is_available.. says no"
+        with self.assertWarnsRegex(UserWarning, words) as w:
+            loader = libshard.torch.Loader("set", 7, seed=3, pin_memory=True)
+        self.assertEqual(w.filename, __file__)
+        self.assertEqual(sum(len(batch.index) for batch in loader), N)
+
+    def test_a_stream_is_refused(self):
+        for said in (True, False):
+            with (
+                mock.patch.object(torch.cuda, "is_available", lambda said=said: said),
+                self.assertRaisesRegex(libshard.ArgumentError, "PyTorch knows which streams copy a tensor"),
+            ):
+                libshard.torch.Loader("set", 7, pin_memory=True, stream=1)
 
 
 class Loading(unittest.TestCase):
