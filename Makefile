@@ -323,7 +323,7 @@ check-order: ## orders of every length, and drawn ones against Python; SEED=n dr
 check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draws the same again
 	$(call long,tests/twin/readers.sh)
 check-ptx: ## the kernels' PTX, interpreted, against C, and with planted faults; SEED=n as above
-	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels $(BUILD)/tests/ptx/t_ptx_device)
+	$(call long,$(addprefix $(BUILD)/tests/ptx/,t_ptx_kernels t_ptx_check t_ptx_device))
 check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against Pillows
 	+$(Q)PILLOWS='$(PILLOWS)' $(MAKE) --no-print-directory check-pillows-run
 pillows: ## the versions that check-pillow compares with

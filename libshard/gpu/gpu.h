@@ -12,6 +12,7 @@
 
 #include "libshard/feed/feed.h"
 #include "libshard/gpu/api.h"
+#include "libshard/gpu/check.h"
 #include "libshard/gpu/gather.h"
 #include "libshard/order/order.h"
 #include "libshard/transform/transform.h"
@@ -211,7 +212,7 @@ int cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, v
 
 /* ---- kernels.c: kernels, and their text ---- */
 
-extern const char transform_ptx[], gather_ptx[];
+extern const char transform_ptx[], gather_ptx[], check_ptx[];
 
 /* `ptx` is a constant. */
 int cuda_module_get(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err);

@@ -22,9 +22,9 @@
  * libshard/gpu/make_ptx.sh makes NAME.ptx from NAME.cu.  tests/cuda/ptx.sh tells when that must be
  * done again.
  *
- * The files gather.ptx and transform.ptx stand here byte for byte, with a NUL behind each.  The
- * assembler reads them, so no build needs another tool.  It looks for them where the compiler looks
- * for our headers.
+ * The files check.ptx, gather.ptx and transform.ptx stand here byte for byte, with a NUL behind
+ * each.  The assembler reads them, so no build needs another tool.  It looks for them where the
+ * compiler looks for our headers.
  */
 
 /* A section for each, so that the linker drops one that is not used. */
@@ -38,6 +38,7 @@
 		".size " #name_ "_ptx, . - " #name_ "_ptx\n"       \
 		".popsection\n")
 
+EMBED(check);
 EMBED(gather);
 EMBED(transform);
 
@@ -201,4 +202,38 @@ int cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g,
 		longest = call->piece[i].bytes > longest ? call->piece[i].bytes : longest;
 	return cuda_launch(d, g->kernel, call->row_count, (longest + GATHER_PART - 1) / GATHER_PART, GATHER_THREADS, 0,
 			   call, stream, err);
+}
+
+/* ---- the kernels that hash what lies on the GPU: check.h ---- */
+
+int cuda_check_open(const struct cuda_device *d, struct cuda_check *out, struct shard_error *err)
+{
+	struct cuda_check c = {.module = NULL};
+	int rc = cuda_module_get(d, check_ptx, &c.module, err);
+
+	if (!rc)
+		rc = cuda_kernel_find(d, c.module, "check_long", &c.of_long, err);
+	if (!rc)
+		rc = cuda_kernel_find(d, c.module, "check_short", &c.of_short, err);
+	if (rc)
+		cuda_module_drop(d, c.module);
+	else
+		*out = c;
+	return rc;
+}
+
+void cuda_check_close(const struct cuda_device *d, struct cuda_check *c)
+{
+	cuda_module_drop(d, c->module);
+	*c = (struct cuda_check){.module = NULL};
+}
+
+int cuda_check_launch(const struct cuda_device *d, const struct cuda_check *c, const struct check_call *call,
+		      void *stream, struct shard_error *err)
+{
+	bool is_long = call->bytes > CHECK_SHORT;
+	uint32_t block_rows = is_long ? CHECK_THREADS / CHECK_WARP : CHECK_THREADS;
+
+	return cuda_launch(d, is_long ? c->of_long : c->of_short, (call->row_count + block_rows - 1) / block_rows, 1,
+			   CHECK_THREADS, 0, call, stream, err);
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libshard/gpu/make_ptx.sh [NAME [FILE]] - compile NAME.cu to NAME.ptx, or to FILE
 #
-# NAME is transform or gather; without it both are compiled.  Run this after a change of the kernels
+# NAME is transform, gather or check; without it all are compiled.  Run this after a change of the kernels
 # or of the headers with their parameters.  It needs nvcc (NVCC), and ptxas to prove that the PTX
 # assembles.
 #
@@ -18,7 +18,7 @@ nvcc=${NVCC:-nvcc}
 ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
 [ -x "$ptxas" ] || ptxas=ptxas
 
-[ $# != 0 ] || { "$0" transform && exec "$0" gather; }
+[ $# != 0 ] || { "$0" transform && "$0" gather && exec "$0" check; }
 name=$1
 case $name in
 transform)
@@ -26,6 +26,7 @@ transform)
 	sources="$sources libshard/gpu/kernel_put.h libshard/transform/call.h"
 	;;
 gather) sources="libshard/gpu/gather.cu libshard/gpu/gather.h" ;;
+check) sources="libshard/gpu/check.cu libshard/gpu/check.h" ;;
 *) echo "make_ptx.sh: there are no kernels '$name'" >&2 && exit 2 ;;
 esac
 work=$(mktemp -d)

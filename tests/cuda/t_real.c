@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_real.c - on the GPU of this machine: a trainer finds the bytes of the dataset, each transform
- * makes the numbers that the CPU makes, and maps of files are copied from in place
+ * makes the numbers that the CPU makes, maps of files are copied from in place, and units have the
+ * hashes that the CPU finds
  *
  * The driver is the one that the system has; without one this skips.  tests/cuda/real.sh runs it on
  * the fake driver, to see that it notices what is wrong.  `make bench-gpu` runs it first.
@@ -330,6 +331,78 @@ TEST(what_is_refused)
 	CHECK_OK(cuda_leave(d, 0, &fixture_err));
 	cuda_close(d);
 	CHECK(!munmap(map, bytes));
+}
+
+/* ---- hashes of units ---- */
+
+#define UNITS	   4u
+#define UNIT_MOST  602112u
+#define UNITS_MOST (UNITS * (UNIT_MOST + 16) + 16)
+
+/* A sound unit, a damaged one, one with another leaf hash, and one that is skipped. */
+static void check_units(const struct job *job, const struct cuda_device *d, const struct cuda_check *kernels,
+			uint64_t memory, uint8_t *units, uint64_t bytes, uint64_t step, uint64_t shift)
+{
+	struct check_call call = {.from = memory + shift,
+				  .step = step,
+				  .bytes = bytes,
+				  .to = memory + UNITS_MOST / 16 * 16 + 16,
+				  .row_count = UNITS,
+				  .number = (uint32_t)bytes,
+				  .skip = {8}};
+	struct check_result want[UNITS] = {{.hash = 0}}, got[UNITS];
+	char what[80];
+
+	for (uint32_t i = 0; i < UNITS; i++) {
+		uint8_t *unit = units + shift + i * step, *damaged = &unit[bytes * 7 / 11];
+
+		want[i].hash = i < 3 ? checksum64(unit, bytes) : 0;
+		want[i].verdict = i < 3 ? i == 0 ? CHECK_SOUND : CHECK_DAMAGED : CHECK_SKIPPED;
+		want[i].number = call.number;
+		*damaged ^= i == 1; /* what was written, when it was hashed for HASH */
+		call.want[i] = checksum64(unit, bytes) + (i == 2);
+		*damaged ^= i == 1;
+	}
+	CHECK_OK(cuda_check_launch(d, kernels, &call, job->stream, &fixture_err));
+	snprintf(what, sizeof(what), "units, %" PRIu64 " apart, from %" PRIu64, step, shift);
+	check_copy(job, what, bytes, call.to, want, got, sizeof(got));
+}
+
+TEST(units_have_the_hashes_of_the_cpu)
+{
+	static const uint64_t usual[] = {12288, 65536, 150528, 196608, 262144, UNIT_MOST};
+	struct prng p = {9};
+	struct cuda_device *d;
+	struct cuda_check kernels;
+	struct job job;
+	uint64_t memory;
+	uint8_t *units;
+
+	need_gpu();
+	open_photos(64, SHARD_RAW, sizes, sizeof(sizes) / sizeof(sizes[0]));
+	open_job(&job, 0, true);
+	units = malloc(UNITS_MOST);
+	prng_fill(&p, units, UNITS_MOST);
+	CHECK_OK(cuda_open(&d, SHARD_GPU_OF_STREAM, job.stream, &fixture_err));
+	CHECK_OK(cuda_enter(d, &fixture_err));
+	CHECK_OK(cuda_check_open(d, &kernels, &fixture_err));
+	CHECK_OK(cuda_alloc(d, UNITS_MOST + 16 + UNITS * sizeof(struct check_result), &memory, &fixture_err));
+	CHECK_OK(cuda_copy_in(d, memory, units, UNITS_MOST, job.stream, &fixture_err));
+	for (uint64_t bytes = 1; bytes <= 5000; bytes++) {
+		check_units(&job, d, &kernels, memory, units, bytes, bytes + bytes % 3, bytes % 17);
+		check_units(&job, d, &kernels, memory, units, bytes, (bytes + 15) / 16 * 16, 0);
+	}
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+		for (uint64_t shift = 0; shift < 16; shift += shift + 1) { /* 0, 1, 3, 7, 15 */
+			check_units(&job, d, &kernels, memory, units, usual[i], usual[i], shift);
+			check_units(&job, d, &kernels, memory, units, usual[i] - shift, usual[i], 0);
+		}
+	cuda_check_close(d, &kernels);
+	cuda_free(d, memory);
+	CHECK_OK(cuda_leave(d, 0, &fixture_err));
+	cuda_close(d);
+	close_job(&job);
+	free(units);
 }
 
 TEST_MAIN()

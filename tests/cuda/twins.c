@@ -7,6 +7,7 @@
  * kernels themselves (t_transform_kernel, t_pool) run more.  Memory that is not there ends the
  * program.
  */
+#include "tests/cuda/check_twin.h"
 #include "tests/cuda/emulate.h"
 #include "tests/cuda/gather_twin.h"
 
@@ -54,4 +55,5 @@ __attribute__((constructor)) static void register_twins(void)
 	for (size_t i = 0; i < EMULATED_KERNELS; i++)
 		fake->kernel(emulated_kernels[i].name, transform, 1, transform_bytes);
 	fake->kernel("gather_rows", gather, 1, gather_bytes);
+	check_twin_open();
 }

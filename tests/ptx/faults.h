@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * faults.h - a text of PTX with one line changed, for eight kinds of faults, and whether the
+ * faults.h - a text of PTX with one line changed, for ten kinds of faults, and whether the
  * cases of its kernel show it
  *
  * Places are found by what a line does, not by its number, so a text of another compiler has them
@@ -16,9 +16,21 @@
 #define FAULT_SCENES  24u /* that a fault has to hide from, of each kernel */
 #define FAULT_KERNELS 24u
 
-enum fault_kind { BARRIER, BOUND, ALIGNMENT, ADDRESS, ROUNDING, TABLE, PREDICATE, WIDTH, FAULT_KINDS };
-static const char *const fault_names[] = {"barrier",  "bound", "alignment", "address",
-					  "rounding", "table", "predicate", "width"};
+enum fault_kind {
+	BARRIER,
+	BOUND,
+	ALIGNMENT,
+	ADDRESS,
+	ROUNDING,
+	TABLE,
+	PREDICATE,
+	WIDTH,
+	INTEGER,
+	SHUFFLE,
+	FAULT_KINDS
+};
+static const char *const fault_names[] = {"barrier", "bound",	  "alignment", "address", "rounding",
+					  "table",   "predicate", "width",     "integer", "shuffle"};
 static unsigned faults_planted[FAULT_KINDS], faults_caught[FAULT_KINDS];
 
 /* ---- one line ---- */
@@ -27,13 +39,21 @@ static const struct {
 	enum fault_kind kind;
 	const char *in, *from, *to; /* in: what else the line has */
 } fault_rules[] = {
-	{BARRIER, "", "bar.sync 0;", ""},      {BOUND, "", "min.u32", "max.u32"},
-	{ROUNDING, "", ".rzi.", ".rni."},      {ROUNDING, "", "0d3FE0000000000000", "0d0000000000000000"},
-	{ROUNDING, "mov", " 2097152;", " 0;"}, {ROUNDING, "", ".rn.f64 ", ".rz.f64 "},
-	{PREDICATE, "", "@%", "@!%"},	       {PREDICATE, "", "@!%", "@%"},
-	{WIDTH, "ld.", ".u32 ", ".u16 "},      {WIDTH, "st.", ".u32 ", ".u16 "},
-	{WIDTH, "ld.shared", ".u16 ", ".u8 "}, {WIDTH, "st.", ".u16 ", ".u8 "},
+	{BARRIER, "", "bar.sync 0;", ""},
+	{BOUND, "", "min.u32", "max.u32"},
+	{ROUNDING, "", ".rzi.", ".rni."},
+	{ROUNDING, "", "0d3FE0000000000000", "0d0000000000000000"},
+	{ROUNDING, "mov", " 2097152;", " 0;"},
+	{ROUNDING, "", ".rn.f64 ", ".rz.f64 "},
+	{PREDICATE, "", "@%", "@!%"},
+	{PREDICATE, "", "@!%", "@%"},
+	{WIDTH, "ld.", ".u32 ", ".u16 "},
+	{WIDTH, "st.", ".u32 ", ".u16 "},
+	{WIDTH, "ld.shared", ".u16 ", ".u8 "},
+	{WIDTH, "st.", ".u16 ", ".u8 "},
 	{WIDTH, "ld.param", ".u64 ", ".u32 "},
+	{INTEGER, "", "xor.b64", "or.b64"},
+	{INTEGER, "", "mul.hi.u64", "mul.lo.u64"},
 };
 
 static inline bool replace(const char *line, const char *from, const char *to, char out[FAULT_LINE])
@@ -80,6 +100,17 @@ static inline bool lose_bound(const char *line, char out[FAULT_LINE])
 	return true;
 }
 
+/* A thread keeps what it brought. */
+static inline bool lose_shuffle(const char *line, char out[FAULT_LINE])
+{
+	char to[16], value[16];
+
+	if (sscanf(line, "shfl.sync.bfly.b32 %15[^|]|%*[^,], %15[^,],", to, value) != 2)
+		return false;
+	snprintf(out, FAULT_LINE, "mov.u32 %s, %s;", to, value);
+	return true;
+}
+
 /* The line with the first fault of that kind that it can have. */
 static inline bool plant(enum fault_kind kind, const char *line, uint8_t touched, char out[FAULT_LINE])
 {
@@ -93,6 +124,8 @@ static inline bool plant(enum fault_kind kind, const char *line, uint8_t touched
 		return bytes && touched != PTX_IN_TABLE && move_address(line, bytes, out);
 	if (kind == TABLE)
 		return bytes && touched == PTX_IN_TABLE && move_address(line, bytes, out);
+	if (kind == SHUFFLE)
+		return lose_shuffle(line, out);
 	for (size_t i = 0; i < COUNT(fault_rules); i++) {
 		/* Numbers that a launch gives are small, so half of their bytes tell as much. */
 		if (kind == WIDTH && strstr(line, "ld.param") && !strstr(line, ".u64 "))
@@ -198,7 +231,7 @@ static inline bool is_caught(const struct field_of_faults *f, uint32_t line, con
 	return error[0];
 }
 
-/* Up to `most` faults of a kind, evenly over the kernel; all of its barriers. */
+/* Up to `most` faults of a kind, evenly over the kernel; all of its barriers and shuffles. */
 static inline void plant_kind(const struct field_of_faults *f, enum fault_kind kind, uint32_t most)
 {
 	uint32_t sites = 0, count, number = 0, caught = 0;
@@ -208,7 +241,7 @@ static inline void plant_kind(const struct field_of_faults *f, enum fault_kind k
 	for (int pass = 0; pass < 2; pass++) {
 		const char *at = begin;
 
-		count = kind == BARRIER || sites < most ? sites : most;
+		count = kind == BARRIER || kind == SHUFFLE || sites < most ? sites : most;
 		for (uint32_t l = f->first, site = 0; l <= f->last; l++, at = strchr(at, '\n') + 1) {
 			line_copy(at, line);
 			if (!(f->good->touched[l] & PTX_RAN) ||
@@ -276,7 +309,7 @@ static inline void plant_all(const char *text, struct ptx_program *good, uint32_
 }
 
 /*
- * Every missing barrier shows.  Of other kinds a few faults change nothing: the slow way round
+ * Every missing barrier and shuffle shows.  Of other kinds a few faults change nothing: the slow way round
  * where the fast one is open, or half of the bytes of a number that is small.
  */
 static inline void faults_check(unsigned percent)
@@ -289,6 +322,7 @@ static inline void faults_check(unsigned percent)
 		CHECK(faults_caught[kind] * 100 >= faults_planted[kind] * percent);
 	}
 	CHECK_EQ(faults_caught[BARRIER], faults_planted[BARRIER]);
+	CHECK_EQ(faults_caught[SHUFFLE], faults_planted[SHUFFLE]);
 }
 
 #endif

@@ -8,13 +8,14 @@
  * refused.
  *
  * ptx_run() runs a kernel, one block after the other.  Each thread of a block runs alone until
- * its next barrier, and chance draws the order of threads.  Registers and shared memory begin as
- * rubbish. The launch fails at the first of these:
+ * its next barrier or shuffle, and chance draws the order of threads.  Registers and shared memory
+ * begin as rubbish. The launch fails at the first of these:
  *
  *   - an access outside the regions that the launch grants, or outside shared memory or parameters;
  *   - an address that is no multiple of the access's size;
  *   - a race: two threads use a byte of shared memory between two barriers, and one writes;
  *   - threads of one block at different barriers, or some at a barrier and others at their end;
+ *   - a shuffle that is not of all 32 threads of a warp, or to which not all of them come;
  *   - a byte of a region that is written twice, if the region counts;
  *   - a division by zero; a thread without an end; a launch that no GPU takes.
  *
@@ -28,8 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PTX_ERROR_BYTES 256
-#define PTX_PARTS	4 /* operands of an instruction, or registers between braces */
+#define PTX_ERROR_BYTES	   256
+#define PTX_PARTS	   4 /* operands of an instruction, or registers between braces */
+#define PTX_WARP	   32u
+#define PTX_CONSTANT_BYTES 1024u
 
 struct ptx_type {
 	char kind; /* u, s, b, f, or p of a predicate */
@@ -42,8 +45,18 @@ struct ptx_operand {
 	uint64_t value;
 };
 
-enum ptx_kind { PTX_COMPUTE, PTX_LOAD, PTX_STORE, PTX_PACK, PTX_UNPACK, PTX_BRANCH, PTX_BARRIER, PTX_RETURN };
-enum ptx_space { PTX_GENERIC, PTX_SHARED, PTX_PARAMETER };
+enum ptx_kind {
+	PTX_COMPUTE,
+	PTX_LOAD,
+	PTX_STORE,
+	PTX_PACK,
+	PTX_UNPACK,
+	PTX_BRANCH,
+	PTX_BARRIER,
+	PTX_SHUFFLE,
+	PTX_RETURN
+};
+enum ptx_space { PTX_GENERIC, PTX_SHARED, PTX_PARAMETER, PTX_CONSTANT };
 
 struct ptx_instruction {
 	enum ptx_kind kind;
@@ -55,6 +68,7 @@ struct ptx_instruction {
 	bool guard_not, is_quotient, is_fraction;
 	uint8_t count; /* of parts */
 	struct ptx_operand part[PTX_PARTS], to, address;
+	struct ptx_operand valid; /* of a shuffle: the register that tells whether it brought a value */
 	int64_t offset;
 	uint32_t target, line;
 };
@@ -74,6 +88,8 @@ struct ptx_program {
 	uint32_t kernel_count, line_count;
 	struct ptx_kernel kernel[16];
 	uint8_t *touched; /* [line] */
+	uint8_t constant[PTX_CONSTANT_BYTES];
+	uint32_t constant_bytes;
 };
 
 /* NULL if the text is not understood; then `error` says where. */
@@ -88,7 +104,7 @@ struct ptx_region {
 	uint8_t *written; /* [bytes] how often, or NULL; then any number is fine */
 };
 
-#define PTX_REGIONS 4
+#define PTX_REGIONS 8
 struct ptx_launch {
 	const char *name;
 	uint32_t grid[2], threads, shared_bytes, table_end;
@@ -118,7 +134,7 @@ static inline uint64_t ptx_mask(unsigned bits)
 /* ---- ptx_memory.c ---- */
 
 struct ptx_memory;
-struct ptx_memory *ptx_memory_new(const struct ptx_launch *l, uint32_t parameter_bytes);
+struct ptx_memory *ptx_memory_new(const struct ptx_program *p, const struct ptx_launch *l, uint32_t parameter_bytes);
 void ptx_memory_free(struct ptx_memory *m);
 void ptx_memory_block(struct ptx_memory *m);   /* a block begins: shared memory is rubbish */
 void ptx_memory_barrier(struct ptx_memory *m); /* what is before it does not race with what is behind */

@@ -18,6 +18,7 @@ struct shadow {
 };
 
 struct ptx_memory {
+	const struct ptx_program *program;
 	const struct ptx_launch *launch;
 	uint32_t parameter_bytes, phase;
 	uint64_t random;
@@ -25,10 +26,11 @@ struct ptx_memory {
 	struct shadow *shadow;
 };
 
-struct ptx_memory *ptx_memory_new(const struct ptx_launch *l, uint32_t parameter_bytes)
+struct ptx_memory *ptx_memory_new(const struct ptx_program *p, const struct ptx_launch *l, uint32_t parameter_bytes)
 {
 	struct ptx_memory *m = calloc(1, sizeof(*m));
 
+	m->program = p;
 	m->launch = l;
 	m->parameter_bytes = parameter_bytes;
 	m->random = l->seed | 1;
@@ -108,6 +110,14 @@ static uint8_t *find(struct ptx_memory *m, enum ptx_space space, uint64_t at, ui
 			return NULL;
 		*wrong = NULL;
 		return (uint8_t *)(uintptr_t)l->parameter + at;
+	}
+	if (space == PTX_CONSTANT) {
+		uint32_t most = m->program->constant_bytes;
+
+		if (store || at >= most || bytes > most - at)
+			return NULL;
+		*wrong = NULL;
+		return (uint8_t *)(uintptr_t)m->program->constant + at;
 	}
 	for (uint32_t i = 0; i < l->region_count; i++) {
 		const struct ptx_region *r = &l->region[i];

@@ -51,6 +51,7 @@ OP(add, v[0] + v[1])
 OP(sub, v[0] - v[1])
 OP(mul, v[0] * v[1])
 OP(mul_hi, v[0] * v[1] >> 32)
+OP(mul_hi_64, (unsigned __int128)v[0] * v[1] >> 64)
 OP(mad, v[0] * v[1] + v[2])
 OP(neg, 0 - v[0])
 OP(and, v[0] & v[1])
@@ -176,6 +177,7 @@ static const struct ptx_op ops[] = {
 	{"sub", WHOLE, "ttt", sub},
 	{"mul.lo", WHOLE, "ttt", mul},
 	{"mul.hi", "u32 s32", "ttt", mul_hi},
+	{"mul.hi", "u64", "ttt", mul_hi_64},
 	{"mul.wide", "u16 s16 u32 s32", "wtt", mul},
 	{"mad.lo", WHOLE, "tttt", mad},
 	{"mad.wide", "u16 s16 u32 s32", "wttw", mad},

@@ -13,7 +13,7 @@
 
 #include "tests/ptx/ptx.h"
 
-#define LINE_BYTES    256
+#define LINE_BYTES    2048 /* the bytes of a constant stand on one line */
 #define CLASSES	      8u
 #define REGISTERS_CAP 4096u
 #define LABELS_CAP    1024u
@@ -36,7 +36,7 @@ struct reader {
 	uint32_t line, class_count, label_count, goal_count;
 	struct class class[CLASSES];
 	struct label label[LABELS_CAP], goal[LABELS_CAP]; /* goal.at: the instruction that goes there */
-	char shared[64], parameter[80];
+	char shared[64], parameter[80], constant[64];
 	char *error;
 	jmp_buf out;
 };
@@ -121,7 +121,7 @@ static struct ptx_operand operand(struct reader *r, const char *s)
 		o.is_register = true;
 		return o;
 	}
-	if (!strcmp(s, r->shared) || !strcmp(s, r->parameter))
+	if (!strcmp(s, r->shared) || !strcmp(s, r->parameter) || !strcmp(s, r->constant))
 		return o; /* at 0 of its space */
 	if (!strncmp(s, "0d", 2) || !strncmp(s, "0D", 2))
 		o.value = strtoull(s + 2, &end, 16);
@@ -199,6 +199,8 @@ static void read_move(struct reader *r, struct ptx_instruction *i, char *op, cha
 			i->space = PTX_SHARED;
 		else if (!strcmp(word, "param") && i->kind == PTX_LOAD)
 			i->space = PTX_PARAMETER;
+		else if (!strcmp(word, "const") && i->kind == PTX_LOAD)
+			i->space = PTX_CONSTANT;
 		else if (!strcmp(word, "v2") || !strcmp(word, "v4"))
 			vector = (unsigned)word[1] - '0';
 		else if (strlen(word) < 4 && strchr("usbf", word[0]) && ptx_is_word("8 16 32 64", word + 1))
@@ -254,6 +256,24 @@ static void read_compute(struct reader *r, struct ptx_instruction *i, char *op, 
 		i->part[k] = sized(r, part[k + 1], role_bits(i, o->roles[k + 1]), converts);
 }
 
+/* shfl.sync.bfly.b32 result|valid, value, lanes, bounds, mask */
+static void read_shuffle(struct reader *r, struct ptx_instruction *i, char **part, unsigned count)
+{
+	char *valid = count ? strchr(part[0], '|') : NULL;
+
+	if (count != 5 || !valid)
+		fail(r, "'shfl' with %u operands is not known", count);
+	if (i->guard >= 0)
+		fail(r, "'shfl' under a predicate");
+	*valid++ = 0;
+	i->kind = PTX_SHUFFLE;
+	i->to = result(r, part[0], 32, false);
+	i->valid = result(r, valid, 1, false);
+	i->count = PTX_PARTS;
+	for (unsigned k = 0; k < PTX_PARTS; k++)
+		i->part[k] = sized(r, part[k + 1], 32, false);
+}
+
 static char *guard(struct reader *r, struct ptx_instruction *i, char *s)
 {
 	char *end = s + strcspn(s, " ");
@@ -298,6 +318,8 @@ static void read_instruction(struct reader *r, char *s)
 	} else if ((!strcmp(s, "bra") || !strcmp(s, "bra.uni")) && count == 1) {
 		i->kind = PTX_BRANCH;
 		note(r, r->goal, &r->goal_count, part[0], r->kernel->count - 1);
+	} else if (!strcmp(s, "shfl.sync.bfly.b32")) {
+		read_shuffle(r, i, part, count);
 	} else if (!strncmp(s, "ld.", 3) || !strncmp(s, "st.", 3)) {
 		read_move(r, i, s, part, count);
 	} else {
@@ -360,6 +382,26 @@ static void read_registers(struct reader *r, const char *type, const char *prefi
 	r->kernel->register_count += count;
 }
 
+/* .const .align 8 .b8 name[count] = {byte, ...} */
+static void read_constant(struct reader *r, const char *name, unsigned count, const char *s)
+{
+	char *end;
+
+	if (r->constant[0] || count > PTX_CONSTANT_BYTES)
+		fail(r, "more than one constant, or one of more than %u bytes", PTX_CONSTANT_BYTES);
+	snprintf(r->constant, sizeof(r->constant), "%s", name);
+	r->program->constant_bytes = count;
+	for (unsigned k = 0; k < count; k++, s = end) {
+		unsigned long byte = strtoul(s + 1, &end, 10);
+
+		if (*s != (k ? ',' : '{') || end == s + 1 || byte > 255)
+			fail(r, "byte %u of '%s' is not known", k, name);
+		r->program->constant[k] = (uint8_t)byte;
+	}
+	if (strcmp(s, "}"))
+		fail(r, "'%s' has more than %u bytes", name, count);
+}
+
 /* A line between kernels, or before the body of one. */
 static void read_outside(struct reader *r, char *s)
 {
@@ -375,6 +417,8 @@ static void read_outside(struct reader *r, char *s)
 		r->kernel->threads_most = n;
 	else if (!r->kernel && sscanf(s, ".extern .shared .align 16 .b8 %63[^[][]", name) == 1)
 		snprintf(r->shared, sizeof(r->shared), "%s", name);
+	else if (!r->kernel && sscanf(s, ".const .align 8 .b8 %63[^[][%u] = {", name, &n) == 2 && strchr(s, '{'))
+		read_constant(r, name, n, strchr(s, '{'));
 	else if (r->kernel && !strcmp(s, "{"))
 		r->inside = true;
 	else if (strcmp(s, ")") && strncmp(s, ".version ", 9) && strncmp(s, ".target ", 8) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ptx_run.c - blocks of threads, each of which runs alone from one barrier to the next
+ * ptx_run.c - blocks of threads, each of which runs alone from one barrier or shuffle to the next
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 struct thread {
 	uint64_t *reg;
 	uint32_t pc, steps;
+	uint32_t stop; /* where it stands: behind a barrier or shuffle, or at its end */
 };
 
 struct run {
@@ -123,8 +124,8 @@ static void pack(const struct run *r, struct thread *t, const struct ptx_instruc
 		set(r, t, &i->to, all);
 }
 
-/* To the next barrier, which is left behind, or to the end; *stop is the barrier's place. */
-static bool run_thread(struct run *r, struct thread *t, uint32_t *stop)
+/* To the next barrier or shuffle, which is left behind, or to the end. */
+static bool run_thread(struct run *r, struct thread *t)
 {
 	for (; t->steps < STEPS_MOST; t->steps++) {
 		const struct ptx_instruction *i = &r->kernel->code[t->pc++];
@@ -151,10 +152,11 @@ static bool run_thread(struct run *r, struct thread *t, uint32_t *stop)
 			t->pc = i->target;
 			break;
 		case PTX_BARRIER:
-			*stop = t->pc;
+		case PTX_SHUFFLE:
+			t->stop = t->pc;
 			return true;
 		case PTX_RETURN:
-			t->pc = *stop = ENDED;
+			t->pc = t->stop = ENDED;
 			return true;
 		}
 	}
@@ -177,6 +179,62 @@ static void begin_block(struct run *r)
 	}
 }
 
+static bool at_shuffle(const struct run *r, const struct thread *t)
+{
+	return t->stop != ENDED && r->kernel->code[t->stop - 1].kind == PTX_SHUFFLE;
+}
+
+/* The threads of a warp exchange what they brought to a shuffle. */
+static bool exchange(struct run *r, uint32_t first, const struct ptx_instruction *i)
+{
+	struct thread *t = &r->team[first];
+	uint64_t brought[PTX_WARP];
+
+	for (uint32_t n = 0; n < PTX_WARP; n++) {
+		if (first + n == r->launch->threads || t[n].stop != t->stop)
+			return fail(r, first + n, i->line, "shuffle: another thread of the warp is not there", n);
+		if (value_of(&t[n], &i->part[2]) != PTX_WARP - 1 ||
+		    (uint32_t)value_of(&t[n], &i->part[3]) != UINT32_MAX)
+			return fail(r, first + n, i->line, "shuffle: only those of a whole warp are known", n);
+		brought[n] = value_of(&t[n], &i->part[0]);
+	}
+	for (uint32_t n = 0; n < PTX_WARP; n++) {
+		set(r, &t[n], &i->to, brought[(n ^ value_of(&t[n], &i->part[1])) % PTX_WARP]);
+		set(r, &t[n], &i->valid, 1);
+	}
+	return true;
+}
+
+/* The threads of a warp, or of the block, in the order that was drawn. */
+static bool run_threads(struct run *r, uint32_t first, uint32_t count)
+{
+	for (uint32_t n = 0; n < r->launch->threads; n++)
+		if (r->order[n] - first < count && !run_thread(r, &r->team[r->order[n]]))
+			return false;
+	return true;
+}
+
+/* All threads of the block to the next barrier. */
+static bool run_to_barrier(struct run *r)
+{
+	uint32_t threads = r->launch->threads;
+
+	if (!run_threads(r, 0, threads))
+		return false;
+	for (uint32_t first = 0; first < threads; first += PTX_WARP)
+		for (uint32_t n = 0; n < PTX_WARP && first + n < threads;)
+			if (!at_shuffle(r, &r->team[first + n])) {
+				n++;
+			} else {
+				uint32_t stop = r->team[first + n].stop;
+
+				if (!exchange(r, first, &r->kernel->code[stop - 1]) || !run_threads(r, first, PTX_WARP))
+					return false;
+				n = 0;
+			}
+	return true;
+}
+
 static bool run_block(struct run *r)
 {
 	uint32_t stop = 0;
@@ -189,16 +247,14 @@ static bool run_block(struct run *r)
 			r->order[k] = r->order[n - 1];
 			r->order[n - 1] = o;
 		}
-		for (uint32_t n = 0; n < r->launch->threads; n++) {
-			uint32_t here = 0, id = r->order[n];
-
-			if (!run_thread(r, &r->team[id], &here))
-				return false;
-			if (n && here != stop)
-				return fail(r, id, stop == ENDED ? 0 : r->kernel->code[stop - 1].line,
-					    "barrier: another thread of the block is not there", here);
-			stop = here;
-		}
+		if (!run_to_barrier(r))
+			return false;
+		stop = r->team[r->order[0]].stop;
+		for (uint32_t n = 1; n < r->launch->threads; n++)
+			if (r->team[r->order[n]].stop != stop)
+				return fail(r, r->order[n], stop == ENDED ? 0 : r->kernel->code[stop - 1].line,
+					    "barrier: another thread of the block is not there",
+					    r->team[r->order[n]].stop);
 		ptx_memory_barrier(r->memory);
 	}
 	return true;
@@ -236,7 +292,7 @@ bool ptx_run(struct ptx_program *p, const struct ptx_launch *launch, char error[
 	registers = malloc((uint64_t)launch->threads * k->register_count * sizeof(*registers));
 	r.team = calloc(launch->threads, sizeof(*r.team));
 	r.order = calloc(launch->threads, sizeof(*r.order));
-	r.memory = ptx_memory_new(launch, k->parameter_bytes);
+	r.memory = ptx_memory_new(p, launch, k->parameter_bytes);
 	for (uint32_t n = 0; n < launch->threads; n++) {
 		r.team[n].reg = registers + (uint64_t)n * k->register_count;
 		r.order[n] = n;

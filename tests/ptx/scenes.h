@@ -13,6 +13,7 @@
 #include "libshard/gpu/gpu.h"
 #include "libshard/transform/transform.h"
 #include "shard_transform.h"
+#include "tests/cuda/check_twin.h"
 #include "tests/ptx/ptx.h"
 #include "tests/store/whole.h"
 
@@ -21,6 +22,7 @@
 #define SCENE_TO      UINT64_C(0x7f3000000000)
 #define SCENE_GUARD   64u
 #define SCENE_RECORDS 5u
+#define SCENE_CHECKS  (UINT64_C(1) << 63) /* a bit of the seed: units are checked */
 
 struct scene {
 	char name[TRANSFORM_NAME_BYTES], story[200];
@@ -28,6 +30,7 @@ struct scene {
 	union {
 		struct transform_call transform;
 		struct gather_call gather;
+		struct check_call check;
 	} call;
 	uint8_t *from, *table, *got, *want, *written;
 	uint64_t out_bytes;
@@ -293,13 +296,105 @@ static inline void scene_gather(struct scene *s, struct prng *p)
 	scene_lay_out_gather(s, p, slabs, batch, shift, true);
 }
 
-/* One of eight gathers. */
+/* The length of units: all kinds that XXH3 has, their ends, and what is usual. */
+static inline uint64_t scene_unit_bytes(struct prng *p)
+{
+	static const uint64_t usual[] = {0,    1,    3,	   4,	 8,    9,    16,   17,	 32,   33,   64,
+					 65,   96,   97,   128,	 129,  143,  144,  240,	 241,  256,  257,
+					 1023, 1024, 1025, 1088, 1089, 1151, 1152, 1153, 2048, 2049, 3072,
+					 4096, 4097, 5120, 5121, 8192, 8193, 9217, 12288};
+	static const uint64_t most[] = {16, 128, 240, 1100, 5000};
+
+	return prng_below(p, 2) ? usual[prng_below(p, COUNT(usual))] : prng_below(p, most[prng_below(p, 5)] + 1);
+}
+
+/* Flip a bit of a unit: in the first or last byte, among the last ones, or anywhere. */
+static inline void scene_damage(struct prng *p, uint8_t *unit, uint64_t bytes)
+{
+	uint64_t last = bytes < 80 ? bytes : 80, kind = prng_below(p, 4);
+	uint64_t at = kind == 0	  ? 0
+		      : kind == 1 ? bytes - 1
+		      : kind == 2 ? bytes - 1 - prng_below(p, last)
+				  : prng_below(p, bytes);
+
+	unit[at] ^= (uint8_t)(1u << prng_below(p, 8));
+}
+
+/* The launch is granted the units that it has to read, each for itself if there are few. */
+static inline void scene_grant_units(struct scene *s)
+{
+	struct check_call *c = &s->call.check;
+	uint64_t all = (c->row_count - 1) * c->step + c->bytes;
+
+	for (uint32_t i = 0; i < c->row_count && c->row_count < PTX_REGIONS; i++)
+		if (!(c->skip[i / 32] >> i % 32 & 1))
+			s->launch.region[s->launch.region_count++] = (struct ptx_region){
+				c->from + i * c->step, c->bytes, s->from + i * c->step, false, true, NULL};
+	if (c->row_count >= PTX_REGIONS)
+		s->launch.region[s->launch.region_count++] =
+			(struct ptx_region){c->from, all, s->from, false, true, NULL};
+}
+
+/* from, step, bytes and row_count of the call stand.  Its units are filled, and all of them right. */
+static inline void scene_fill_units(struct scene *s, struct prng *p)
+{
+	struct check_call *c = &s->call.check;
+	uint64_t all = (c->row_count - 1) * c->step + c->bytes;
+	uint32_t block_rows = c->bytes > CHECK_SHORT ? CHECK_THREADS / CHECK_WARP : CHECK_THREADS;
+
+	snprintf(s->name, sizeof(s->name), c->bytes > CHECK_SHORT ? "check_long" : "check_short");
+	scene_output(s, p, c->row_count * sizeof(struct check_result), 0);
+	s->launch.threads = CHECK_THREADS;
+	s->launch.grid[0] = (c->row_count + block_rows - 1) / block_rows;
+	s->launch.grid[1] = 1;
+	c->to = SCENE_TO;
+	c->number = (uint32_t)prng_next(p);
+	s->from = malloc(all + 1);
+	prng_fill(p, s->from, all);
+	for (uint32_t i = 0; i < c->row_count; i++)
+		c->want[i] = checksum64(s->from + i * c->step, c->bytes);
+}
+
+/* Nothing of it changes any more. */
+static inline void scene_expect_results(struct scene *s)
+{
+	scene_grant_units(s);
+	check_twin_rows(&s->call.check, s->from, (struct check_result *)(void *)s->want);
+}
+
+static inline void scene_check(struct scene *s, struct prng *p)
+{
+	struct check_call *c = &s->call.check;
+	uint64_t to = prng_below(p, 2) ? 64 : prng_below(p, 2) ? 16 : 1;
+	bool many = !prng_below(p, 10);
+
+	c->bytes = scene_unit_bytes(p);
+	c->step = (c->bytes + prng_below(p, 20) * prng_below(p, 2) + to - 1) / to * to;
+	c->from = SCENE_FROM + (prng_below(p, 2) ? 0 : prng_below(p, 17));
+	c->row_count = 1 + (uint32_t)prng_below(p, !many ? PTX_REGIONS - 2 : c->bytes <= CHECK_SHORT ? CHECK_ROWS : 40);
+	scene_fill_units(s, p);
+	for (uint32_t i = 0; i < c->row_count; i++) {
+		if (!prng_below(p, 8))
+			c->want[i] ^= UINT64_C(1) << prng_below(p, 64);
+		if (!prng_below(p, 8))
+			c->skip[i / 32] |= 1u << i % 32;
+		if (c->bytes && !prng_below(p, 4))
+			scene_damage(p, s->from + i * c->step, c->bytes);
+	}
+	scene_expect_results(s);
+	snprintf(s->story, sizeof(s->story), "%s, %u units of %" PRIu64 " bytes, %" PRIu64 " apart, from %#" PRIx64,
+		 s->name, c->row_count, c->bytes, c->step, c->from);
+}
+
+/* One of eight gathers, unless the seed asks for a check. */
 static inline void scene_open(struct scene *s, uint64_t seed)
 {
 	struct prng p = {seed};
 
 	memset(s, 0, sizeof(*s));
-	if (prng_below(&p, 8))
+	if (seed & SCENE_CHECKS)
+		scene_check(s, &p);
+	else if (prng_below(&p, 8))
 		scene_transform(s, &p);
 	else
 		scene_gather(s, &p);

@@ -5,11 +5,12 @@
 #include "tests/ptx/ptx.h"
 #include "tests/store/fixture.h"
 
-/* A kernel of two threads with a parameter {address of 64 bytes, 5, -7}, around a body. */
+/* A kernel with a parameter {address, 5, -7}, around a body. */
 #define HEAD                                                            \
 	".version 6.3\n.target sm_75\n.address_size 64\n"               \
+	".const .align 8 .b8 table[8] = {1, 2, 3, 4, 5, 6, 7, 255};\n"  \
 	".extern .shared .align 16 .b8 room[];\n.visible .entry k(\n"   \
-	".param .align 8 .b8 k_param_0[16]\n)\n.maxntid 2, 1, 1\n{\n"   \
+	".param .align 8 .b8 k_param_0[16]\n)\n.maxntid 64, 1, 1\n{\n"  \
 	".reg .pred %p<3>;\n.reg .b16 %rs<3>;\n.reg .b32 %r<9>;\n"      \
 	".reg .b64 %rd<9>;\n.reg .f64 %fd<4>;\n"                        \
 	"ld.param.u64 %rd1, [k_param_0];\nld.param.v2.u32 {%r1, %r2}, " \
@@ -18,20 +19,22 @@
 #define GIVE "st.u64 [%rd3], %rd4;\n"
 #define AT   UINT64_C(0x7f0000000000)
 
-/* The number that thread 0 stored, or an error that says why none. */
-static bool run_body(const char *body, uint64_t *out, char error[PTX_ERROR_BYTES])
+#define THREADS_MOST 64u
+
+/* The numbers that threads stored, or an error that says why none.  There is room for 8 or more. */
+static bool run_threads(const char *body, uint32_t threads, uint64_t out[THREADS_MOST], char error[PTX_ERROR_BYTES])
 {
-	static uint8_t store[64], written[64];
+	static uint8_t store[8 * THREADS_MOST], written[8 * THREADS_MOST];
 	struct {
 		uint64_t to;
 		uint32_t five, minus_seven;
 	} parameter = {AT, 5, (uint32_t)-7};
 	struct ptx_launch l = {.name = "k",
 			       .grid = {1, 1},
-			       .threads = 2,
+			       .threads = threads,
 			       .shared_bytes = 32,
 			       .parameter = &parameter,
-			       .region = {{AT, sizeof(store), store, true, false, written}},
+			       .region = {{AT, threads < 8 ? 64 : 8 * threads, store, true, false, written}},
 			       .region_count = 1,
 			       .seed = 5};
 	char text[4096];
@@ -42,8 +45,18 @@ static bool run_body(const char *body, uint64_t *out, char error[PTX_ERROR_BYTES
 	memset(written, 0, sizeof(written));
 	p = ptx_read(text, error);
 	good = p && ptx_run(p, &l, error);
-	memcpy(out, store, sizeof(*out));
+	memcpy(out, store, 8 * THREADS_MOST);
 	ptx_free(p);
+	return good;
+}
+
+/* The number that the first of two threads stored. */
+static bool run_body(const char *body, uint64_t *out, char error[PTX_ERROR_BYTES])
+{
+	uint64_t all[THREADS_MOST];
+	bool good = run_threads(body, 2, all, error);
+
+	*out = all[0];
 	return good;
 }
 
@@ -57,6 +70,9 @@ static const struct {
 	{"mul.wide.s32 %rd4, %r1, %r2;\n", (uint64_t)-35},
 	{"mul.wide.u32 %rd4, %r1, %r2;\n", UINT64_C(0x4ffffffdd)},
 	{"mul.hi.u32 %r4, %r1, %r2;\ncvt.u64.u32 %rd4, %r4;\n", 4},
+	{"mul.hi.u64 %rd4, %rd1, %rd1;\n", 0x3f010000},
+	{"ld.const.u32 %r4, [table+4];\ncvt.u64.u32 %rd4, %r4;\n", 0xff070605},
+	{"mov.u64 %rd5, table;\nld.const.u8 %rd4, [%rd5+1];\n", 2},
 	{"mad.lo.s32 %r4, %r1, %r2, 40;\ncvt.u64.u32 %rd4, %r4;\n", 5},
 	{"div.s32 %r4, %r2, 2;\ncvt.u64.u32 %rd4, %r4;\n", 0xfffffffd},
 	{"rem.s32 %r4, %r2, 2;\ncvt.u64.u32 %rd4, %r4;\n", 0xffffffff},
@@ -106,19 +122,21 @@ TEST(opcodes_do_what_the_manual_says)
 static const struct {
 	const char *story, *body, *error;
 } refused[] = {
-	{"unknown opcode", "popc.b32 %r4, %r1;\n", "line 20: unknown opcode 'popc.b32'"},
-	{"unknown rounding", "add.rz.f64 %fd1, %fd1, %fd1;\n", "line 20: unknown opcode 'add.rz.f64'"},
-	{"fused arithmetic", "fma.rn.f64 %fd1, %fd1, %fd1, %fd1;\n", "line 20: unknown opcode 'fma.rn.f64'"},
-	{"unknown space", "ld.local.u32 %r4, [%rd1];\n", "line 20: unknown opcode 'ld.local.u32'"},
-	{"another width", "add.s32 %rd4, %rd1, %rd1;\n", "line 20: '%rd4' has 64 bits, and 32 are asked for"},
-	{"unknown register", "add.s32 %r4, %r99, %r1;\n", "line 20: unknown operand '%r99'"},
-	{"unknown label", "bra $nowhere;\n", "line 20: there is no label '$nowhere'"},
-	{"operands", "add.s32 %r4, %r1;\n", "line 20: 'add' with 2 operands"},
+	{"unknown opcode", "popc.b32 %r4, %r1;\n", "line 21: unknown opcode 'popc.b32'"},
+	{"unknown rounding", "add.rz.f64 %fd1, %fd1, %fd1;\n", "line 21: unknown opcode 'add.rz.f64'"},
+	{"fused arithmetic", "fma.rn.f64 %fd1, %fd1, %fd1, %fd1;\n", "line 21: unknown opcode 'fma.rn.f64'"},
+	{"unknown space", "ld.local.u32 %r4, [%rd1];\n", "line 21: unknown opcode 'ld.local.u32'"},
+	{"another width", "add.s32 %rd4, %rd1, %rd1;\n", "line 21: '%rd4' has 64 bits, and 32 are asked for"},
+	{"unknown register", "add.s32 %r4, %r99, %r1;\n", "line 21: unknown operand '%r99'"},
+	{"unknown label", "bra $nowhere;\n", "line 21: there is no label '$nowhere'"},
+	{"operands", "add.s32 %r4, %r1;\n", "line 21: 'add' with 2 operands"},
 	{"before the region", "st.u64 [%rd3+-8], %rd1;\n", "bound: nothing is there"},
 	{"behind the region", "st.u64 [%rd3+64], %rd1;\n", "bound: nothing is there"},
 	{"reads what is to be written", "ld.u64 %rd4, [%rd3];\n", "bound: reads where a launch may only write"},
 	{"behind the parameters", "ld.param.u32 %r4, [k_param_0+16];\n", "bound: nothing is there"},
 	{"behind shared memory", "ld.shared.u32 %r4, [room+32];\n", "bound: outside shared memory"},
+	{"behind a constant", "ld.const.u64 %rd4, [table+8];\n", "bound: nothing is there"},
+	{"writes a constant", "st.const.u8 [table], %r1;\n", "line 21: unknown opcode 'st.const.u8'"},
 	{"not aligned", "st.u64 [%rd3+4], %rd1;\n", "alignment: no multiple"},
 	{"a vector that is not aligned", "ld.shared.v2.u32 {%r4, %r5}, [room+4];\n", "alignment: no multiple"},
 	{"stored by both", "st.u32 [%rd1], %r1;\n", "twice: a byte of the output"},
@@ -158,6 +176,89 @@ TEST(a_barrier_ends_a_race)
 
 	CHECK_STR(good ? "" : error, "");
 	CHECK_EQ(got, 5);
+}
+
+/* ---- shuffles ---- */
+
+#define SHUFFLE "shfl.sync.bfly.b32 %r4|%p1, %r3, "
+
+TEST(a_warp_exchanges_what_it_brings)
+{
+	static const uint32_t lanes[] = {0, 1, 4, 16, 31};
+	uint64_t got[THREADS_MOST];
+
+	for (size_t i = 0; i < COUNT(lanes); i++)
+		for (uint32_t threads = PTX_WARP; threads <= THREADS_MOST; threads += PTX_WARP) {
+			char body[400], error[PTX_ERROR_BYTES] = "";
+
+			/* The second warp has done one more when both are at the barrier. */
+			snprintf(body, sizeof(body), "%s%u, 31, -1;\n%s", SHUFFLE, lanes[i],
+				 "setp.lt.u32 %p2, %r3, 32;\n@%p2 bra $end;\n"
+				 "shfl.sync.bfly.b32 %r5|%p1, %r4, 3, 31, -1;\nmov.u32 %r4, %r5;\n"
+				 "$end:\nbar.sync 0;\ncvt.u64.u32 %rd4, %r4;\n" GIVE);
+			STORY("%u lanes, %u threads", lanes[i], threads);
+			CHECK_STR(run_threads(body, threads, got, error) ? "" : error, "");
+			for (uint32_t t = 0; t < threads; t++)
+				CHECK_EQ(got[t], t ^ lanes[i] ^ (t < PTX_WARP ? 0 : 3));
+		}
+}
+
+static const struct {
+	const char *story;
+	uint32_t threads;
+	const char *body, *error;
+} shuffles_refused[] = {
+	{"a warp that is not whole", 31, SHUFFLE "1, 31, -1;\n", "shuffle: another thread"},
+	{"one has ended", 32, "setp.eq.s32 %p2, %r3, 9;\n@%p2 bra $end;\n" SHUFFLE "1, 31, -1;\n$end:\n",
+	 "shuffle: another thread"},
+	{"one waits at a barrier", 64,
+	 "setp.eq.s32 %p2, %r3, 40;\n@%p2 bra $end;\n" SHUFFLE "1, 31, -1;\n$end:\nbar.sync 0;\n",
+	 "shuffle: another thread"},
+	{"two shuffles", 32,
+	 "setp.lt.u32 %p2, %r3, 16;\n@%p2 bra $one;\n" SHUFFLE "1, 31, -1;\nbra $end;\n$one:\n" SHUFFLE
+	 "1, 31, -1;\n$end:\n",
+	 "shuffle: another thread"},
+	{"of some threads", 32, SHUFFLE "1, 31, 65535;\n", "shuffle: only those of a whole warp"},
+	{"of parts of a warp", 32, SHUFFLE "1, 6175, -1;\n", "shuffle: only those of a whole warp"},
+	{"under a predicate", 32, "@%p2 " SHUFFLE "1, 31, -1;\n", "line 21: 'shfl' under a predicate"},
+	{"of another kind", 32, "shfl.sync.up.b32 %r4|%p1, %r3, 1, 0, -1;\n",
+	 "line 21: unknown opcode 'shfl.sync.up.b32'"},
+	{"without the predicate", 32, "shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1;\n",
+	 "line 21: 'shfl' with 5 operands is not known"},
+};
+
+TEST(other_shuffles_are_refused)
+{
+	for (size_t i = 0; i < COUNT(shuffles_refused); i++) {
+		char error[PTX_ERROR_BYTES] = "";
+		uint64_t got[THREADS_MOST];
+
+		STORY("%s", shuffles_refused[i].story);
+		CHECK(!run_threads(shuffles_refused[i].body, shuffles_refused[i].threads, got, error));
+		if (!strstr(error, shuffles_refused[i].error))
+			CHECK_STR(error, shuffles_refused[i].error);
+	}
+}
+
+TEST(constants_that_are_not_understood_are_refused)
+{
+	static const char *const lines[][2] = {
+		{".const .align 8 .b8 a[2] = {1, 256};", "line 1: byte 1 of 'a' is not known"},
+		{".const .align 8 .b8 a[3] = {1, 2};", "line 1: byte 2 of 'a' is not known"},
+		{".const .align 8 .b8 a[1] = {1, 2};", "line 1: 'a' has more than 1 bytes"},
+		{".const .align 8 .b8 a[1025] = {1, 2};", "line 1: more than one constant, or one of more than"},
+		{".const .align 8 .b8 a[1] = {1};\n.const .align 8 .b8 b[1] = {1};", "line 2: more than one constant"},
+		{".const .align 8 .b64 a[1] = {1};", "line 1: unknown statement"},
+	};
+
+	for (size_t i = 0; i < COUNT(lines); i++) {
+		char error[PTX_ERROR_BYTES] = "";
+
+		STORY("%s", lines[i][0]);
+		CHECK(!ptx_read(lines[i][0], error));
+		if (!strstr(error, lines[i][1]))
+			CHECK_STR(error, lines[i][1]);
+	}
 }
 
 TEST_MAIN()

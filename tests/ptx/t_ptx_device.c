@@ -17,7 +17,8 @@
 #include "tests/cuda/transforming.h"
 #include "tests/ptx/faults.h"
 
-#define KERNELS (EMULATED_KERNELS + 1) /* the transform's, and gather_rows */
+#define KERNELS	    (EMULATED_KERNELS + 1) /* the transform's, and gather_rows */
+#define ALL_KERNELS (KERNELS + 2)	   /* and those that check units, which loaders do not launch */
 
 /* ---- a GPU that is an interpreter ---- */
 
@@ -25,14 +26,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	const void *image;
 	struct ptx_program *program;
-} loaded[4];			      /* lock */
-static unsigned ran[KERNELS], moved;  /* lock: launches of each kernel; texts with a fault */
-static const char *kernel_with_fault; /* NULL: texts are taken as they come */
-static unsigned fault_at;	      /* in which of its stores */
+} loaded[4];				 /* lock */
+static unsigned ran[ALL_KERNELS], moved; /* lock: launches of each kernel; texts with a fault */
+static const char *kernel_with_fault;	 /* NULL: texts are taken as they come */
+static unsigned fault_at;		 /* in which of its stores */
 
 static const char *kernel_name(size_t k)
 {
-	return k < EMULATED_KERNELS ? emulated_kernels[k].name : "gather_rows";
+	static const char *const others[] = {"gather_rows", "check_long", "check_short"};
+
+	return k < EMULATED_KERNELS ? emulated_kernels[k].name : others[k - EMULATED_KERNELS];
 }
 
 /* The text with the address of one of the kernel's stores to the device moved by one element. */
@@ -112,6 +115,12 @@ static void run_ptx(const struct fake_kernel_call *c)
 		grant(&l, call.to, fake->bytes_from(call.to), true);
 		grant(&l, call.from, call.from_end - call.from, false);
 		grant(&l, call.table, fake->bytes_from(call.table), false);
+	} else if (k >= KERNELS) {
+		struct check_call call;
+
+		memcpy(&call, c->arguments[0], sizeof(call));
+		grant(&l, call.to, call.row_count * sizeof(struct check_result), true);
+		grant(&l, call.from, (call.row_count - 1) * call.step + call.bytes, false);
 	} else {
 		struct gather_call call;
 
@@ -136,10 +145,13 @@ static void run_ptx(const struct fake_kernel_call *c)
 static void kernels_open(void)
 {
 	static const size_t transform_bytes[] = {sizeof(struct transform_call)},
-			    gather_bytes[] = {sizeof(struct gather_call)};
+			    gather_bytes[] = {sizeof(struct gather_call)}, check_bytes[] = {sizeof(struct check_call)};
 
-	for (size_t k = 0; k < KERNELS; k++)
-		fake->kernel(kernel_name(k), run_ptx, 1, k < EMULATED_KERNELS ? transform_bytes : gather_bytes);
+	for (size_t k = 0; k < ALL_KERNELS; k++)
+		fake->kernel(kernel_name(k), run_ptx, 1,
+			     k < EMULATED_KERNELS ? transform_bytes
+			     : k < KERNELS	  ? gather_bytes
+						  : check_bytes);
 }
 
 /* ---- a few batches of each kind ---- */
@@ -223,6 +235,133 @@ TEST(a_fault_in_the_text_shows_in_batches)
 			CHECK_EQ(moved, 1);
 		}
 	forget_programs(NULL);
+}
+
+/* ---- units, by the functions that loaders call ---- */
+
+struct checking {
+	struct cuda_device *d;
+	struct cuda_check kernels;
+	void *stream;
+	uint64_t memory; /* units first, then results from RESULTS_AT on */
+	struct check_call call;
+	struct prng p;
+};
+
+#define RESULTS_AT   (UINT64_C(1) << 20)
+#define RESULT_BYTES (CHECK_ROWS * sizeof(struct check_result))
+
+static void checking_open(struct checking *c)
+{
+	trainer_open();
+	kernels_open();
+	memset(c, 0, sizeof(*c));
+	CHECK_OK(cuda_open(&c->d, SHARD_GPU_OF_STREAM, NULL, &fixture_err));
+	CHECK_OK(cuda_enter(c->d, &fixture_err));
+	CHECK_OK(cuda_stream_make(c->d, &c->stream, &fixture_err));
+	CHECK_OK(cuda_alloc(c->d, RESULTS_AT + RESULT_BYTES, &c->memory, &fixture_err));
+}
+
+static void checking_close(struct checking *c)
+{
+	cuda_check_close(c->d, &c->kernels);
+	cuda_free(c->d, c->memory);
+	cuda_stream_drop(c->d, c->stream);
+	CHECK_OK(cuda_leave(c->d, 0, &fixture_err));
+	cuda_close(c->d);
+	trainer_check_clean();
+}
+
+/* Units with a damaged one, a wrong hash and a skipped row among them. */
+static void checking_fill(struct checking *c, uint64_t bytes, uint32_t rows)
+{
+	uint8_t *from = fake->at(c->memory);
+	struct check_call *call = &c->call;
+
+	*call = (struct check_call){.from = c->memory + bytes % 3,
+				    .step = bytes + bytes % 2,
+				    .bytes = bytes,
+				    .to = c->memory + RESULTS_AT,
+				    .row_count = rows,
+				    .number = call->number + 1};
+	prng_fill(&c->p, from, RESULTS_AT);
+	from += bytes % 3;
+	for (uint32_t i = 0; i < rows; i++)
+		call->want[i] = checksum64(from + i * call->step, bytes) + (i % 7 == 5);
+	from[(rows - 1) * call->step + bytes - 1] ^= 1;
+	call->skip[rows / 2 / 32] |= 1u << rows / 2 % 32;
+}
+
+/* What is launched checks all rows, and the fake driver's twin says the same. */
+TEST(launches_of_a_check_store_a_result_for_each_row)
+{
+	static const uint64_t lengths[] = {1, 13, 128, 240, 241, 1500};
+	static const uint32_t rows[] = {1, 2, 63, 64, 65, CHECK_ROWS};
+	struct check_result got[CHECK_ROWS], twin[CHECK_ROWS];
+	struct checking c;
+
+	forget_programs(NULL);
+	gpu.complaint[0] = 0;
+	checking_open(&c);
+	CHECK_OK(cuda_check_open(c.d, &c.kernels, &fixture_err));
+	for (size_t i = 0; i < COUNT(lengths) * COUNT(rows); i++) {
+		uint32_t count = rows[i % COUNT(rows)], seen[CHECK_SKIPPED + 1] = {0};
+
+		checking_fill(&c, lengths[i / COUNT(rows)], count);
+		STORY("%u units of %" PRIu64 " bytes", count, c.call.bytes);
+		memset(fake->at(c.call.to), 0xa5, RESULT_BYTES);
+		CHECK_OK(cuda_check_launch(c.d, &c.kernels, &c.call, c.stream, &fixture_err));
+		CHECK_OK(cuda_stream_finish(c.d, c.stream, &fixture_err));
+		CHECK_STR(gpu.complaint, "");
+		memcpy(got, fake->at(c.call.to), sizeof(got));
+		check_twin_open();
+		memset(fake->at(c.call.to), 0xa5, RESULT_BYTES);
+		CHECK_OK(cuda_check_launch(c.d, &c.kernels, &c.call, c.stream, &fixture_err));
+		CHECK_OK(cuda_stream_finish(c.d, c.stream, &fixture_err));
+		memcpy(twin, fake->at(c.call.to), sizeof(twin));
+		kernels_open();
+		CHECK_MEM(got, twin, sizeof(got));
+		for (uint32_t k = 0; k < count; k++) {
+			CHECK_EQ(got[k].number, c.call.number);
+			seen[got[k].verdict]++;
+		}
+		CHECK_EQ(seen[CHECK_SKIPPED], 1);
+		CHECK_EQ(seen[CHECK_SOUND] + seen[CHECK_DAMAGED] + 1, count);
+		CHECK(count == 1 || got[count - 1].verdict == (count == 2 ? CHECK_SKIPPED : CHECK_DAMAGED));
+	}
+	CHECK(ran[KERNELS] > 0 && ran[KERNELS + 1] > 0);
+	checking_close(&c);
+	forget_programs(NULL);
+}
+
+TEST(a_check_that_the_driver_refuses_leaves_nothing_behind)
+{
+	static const struct {
+		const char *call;
+		unsigned nth;
+		const char *message;
+	} rows[] = {{"cuModuleLoadDataEx", 1, "cuModuleLoadDataEx"},
+		    {"cuModuleGetFunction", 1, "cuModuleGetFunction of check_long: "},
+		    {"cuModuleGetFunction", 2, "cuModuleGetFunction of check_short: "},
+		    {"cuLaunchKernel", 1, "cuLaunchKernel of 2 x 1 blocks of 64 threads and 0 bytes: "}};
+	struct checking c;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		int rc;
+
+		STORY("%s %u", rows[i].call, rows[i].nth);
+		checking_open(&c);
+		checking_fill(&c, 100, 65);
+		fake->fail(rows[i].call, rows[i].nth, 700);
+		rc = cuda_check_open(c.d, &c.kernels, &fixture_err);
+		CHECK_EQ(!rc, !strcmp(rows[i].call, "cuLaunchKernel"));
+		CHECK_EQ(!rc, c.kernels.module != NULL);
+		if (!rc)
+			rc = cuda_check_launch(c.d, &c.kernels, &c.call, c.stream, &fixture_err);
+		CHECK_EQ(rc, SHARD_E_DEVICE);
+		CHECK_EQ(strncmp(fixture_err.message, rows[i].message, strlen(rows[i].message)), 0);
+		checking_close(&c);
+	}
 }
 
 TEST_MAIN()

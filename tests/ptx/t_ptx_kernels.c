@@ -13,8 +13,13 @@
 #include "tests/ptx/faults.h"
 #include "tests/ptx/scenes.h"
 
-static struct ptx_program *transform, *gather;
+static struct ptx_program *transform, *gather, *check;
 static unsigned ran[FAULT_KERNELS]; /* cases of each kernel of kernel_scenes */
+
+static struct ptx_program *program_of(const struct scene *s)
+{
+	return !strncmp(s->name, "check_", 6) ? check : s->partly ? gather : transform;
+}
 
 static void run_cases(uint64_t first, unsigned count)
 {
@@ -25,9 +30,9 @@ static void run_cases(uint64_t first, unsigned count)
 
 		scene_open(&s, seed);
 		STORY("seed %" PRIu64 ": %s", seed, s.story);
-		if (!scene_run(&s, s.partly ? gather : transform, error))
+		if (!scene_run(&s, program_of(&s), error))
 			test_fail(__FILE__, __LINE__, "%s", error);
-		keep_scene(s.partly ? gather : transform, &s, seed);
+		keep_scene(program_of(&s), &s, seed);
 		ran[scenes_of(s.name) - kernel_scenes]++;
 		scene_close(&s);
 	}
@@ -45,7 +50,9 @@ static void open_programs(void)
 		return;
 	transform = read_well(transform_ptx);
 	gather = read_well(gather_ptx);
+	check = read_well(check_ptx);
 	run_cases(0, getenv("ALL_N") ? 300 : sanitized() ? 70 : 280);
+	run_cases(SCENE_CHECKS, getenv("ALL_N") ? 2000 : sanitized() ? 100 : 400);
 }
 
 static void check_kernels(const struct ptx_program *p)
@@ -64,10 +71,15 @@ static void check_kernels(const struct ptx_program *p)
 TEST(shipped_kernels_give_the_bits_of_their_definitions)
 {
 	open_programs();
-	if (getenv("ALL_N") && getenv("SEED"))
-		run_cases(strtoull(getenv("SEED"), NULL, 10) << 20, 200);
+	if (getenv("ALL_N") && getenv("SEED")) {
+		uint64_t first = strtoull(getenv("SEED"), NULL, 10) << 20;
+
+		run_cases(first, 200);
+		run_cases(first | SCENE_CHECKS, 2000);
+	}
 	check_kernels(transform);
 	check_kernels(gather);
+	check_kernels(check);
 }
 
 TEST(planted_faults_are_caught)
@@ -77,9 +89,11 @@ TEST(planted_faults_are_caught)
 		return;
 	plant_all(transform_ptx, transform, getenv("ALL_N") ? 3 : 1);
 	plant_all(gather_ptx, gather, getenv("ALL_N") ? 3 : 1);
+	plant_all(check_ptx, check, getenv("ALL_N") ? 3 : 1);
 	faults_check(getenv("ALL_N") ? 60 : 30);
 	ptx_free(transform);
 	ptx_free(gather);
+	ptx_free(check);
 }
 
 TEST_MAIN()
