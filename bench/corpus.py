@@ -93,17 +93,17 @@ SAVE = {"jpg": save_jpeg, "png": save_png, "webp": save_webp}
 
 
 def write_one(job):
-    i, source, folder, suffix = job
-    rng = random.Random(SEED * 1_000_003 + i)
+    i, seed, source, folder, suffix = job
+    rng = random.Random(seed * 1_000_003 + i)
     image = make_image(rng, load(source))
     path = folder / f"class_{i % CLASS_COUNT:02d}" / f"photo_{i:05d}.{suffix}"
     SAVE[suffix](rng, image, path)
     return path.stat().st_size, image.width * image.height
 
 
-def make(folder, suffix, stamp, count):
+def make(folder, suffix, stamp, count, seed=SEED, processes=PROCESS_COUNT, progress=lambda made_count: None):
     """Make one collection, unless it is there."""
-    want = f"seed {SEED}, {count} photos\n"
+    want = f"seed {seed}, {count} photos\n"
     if stamp.exists() and stamp.read_text().startswith(want):
         return
     sources = sorted(PHOTOS.glob("train/*/*.jpg"))
@@ -115,9 +115,12 @@ def make(folder, suffix, stamp, count):
     (folder.parent / "started").write_text(want)
     for old in folder.glob(f"*/photo_*.{suffix}"):
         old.unlink()
-    jobs = [(i, random.Random(i).choice(sources), folder, suffix) for i in range(count)]
-    with multiprocessing.Pool(PROCESS_COUNT) as pool:
-        made = pool.map(write_one, jobs, chunksize=16)
+    jobs = [(i, seed, random.Random(i).choice(sources), folder, suffix) for i in range(count)]
+    made = []
+    with multiprocessing.Pool(processes) as pool:
+        for sizes in pool.imap(write_one, jobs, chunksize=16):
+            made.append(sizes)
+            progress(len(made))
 
     total_bytes, pixels = map(sum, zip(*made))
     note = f"{total_bytes / count / 1000:.1f} kB and {pixels / count / 1000:.0f} kpx each"
