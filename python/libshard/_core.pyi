@@ -220,6 +220,7 @@ class Loader:
         gpu: int | None = None,
         stream: object = None,
         pool_bytes: int = 0,
+        pin_most: int = 0,
         corrupt_most: int = 0,
         source: Selection | Mix | None = None,
         fields: int = 0,

@@ -55,6 +55,7 @@ _IN_PYTHON = {
     "repair.on_corrupt": "on_corrupt",
     "repair.corrupt_most": "corrupt_most",
     "gpu.pool_bytes": "pool_bytes",
+    "gpu.pin_most": "pin_most",
     "transform.as_stored": "transform_as_stored",
     "leave shuffle, runs, windows and lanes at 0 to take the token's":
         "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's",

@@ -114,6 +114,7 @@ class LoaderBase(Hinting, Generic[T]):
         stage_bytes: SupportsIndex = 0,
         stream: object = None,
         pool_bytes: SupportsIndex | str = 0,
+        pin_most: SupportsIndex | None = None,
         resume_appended: bool = False,
         check_ranks: bool = True,
     ) -> None:
@@ -189,6 +190,10 @@ class LoaderBase(Hinting, Generic[T]):
         ``pool_bytes``: of the GPU's memory, for windows of the dataset, or ``"all"`` of it, from
         which batches are gathered there; 0: none.
 
+        ``pin_most``: bytes of the page cache to page-lock at most, so that the GPU reads records of
+        64 KiB and more there by itself; 0: none.  The default is half of the memory that is
+        available, divided by the ranks that may run on this host.
+
         ``check_ranks``: where the loader is shared out over all ranks of ``torch.distributed``, a
         loop raises whose epoch, place, dataset, order or batch size is another one than on rank 0;
         False does not compare them.
@@ -199,6 +204,8 @@ class LoaderBase(Hinting, Generic[T]):
         place, gpu = _device(device)
         pool = _pool(pool_bytes)
         pins = as_flag("pin_memory", pin_memory) and place == "cpu"  # else they are in any case
+        if place == "cpu" and pin_most is not None:
+            raise ArgumentError("pin_most needs device='cuda'", "bad argument")
         if place == "cpu" and (pool or (stream is not None and not pins)):
             raise ArgumentError("pool_bytes needs device='cuda'; stream needs that or pin_memory=True", "bad argument")
         if pins and memory is not None:
@@ -268,6 +275,7 @@ class LoaderBase(Hinting, Generic[T]):
             gpu=gpu,
             stream=whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
             pool_bytes=pool,
+            pin_most=0 if pin_most is None else whole("pin_most", pin_most, 64) or 1,  # as C has it: 0 is the default
             source=source and source._core,
             fields=wanted,
             items=_item_bits(self._items),

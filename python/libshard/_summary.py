@@ -93,9 +93,13 @@ def summary_of(s: Mapping[str, int]) -> str:
     if damage:
         parts.append(f"damage: rows {', '.join(damage)}")
     if s["device_bytes"]:
-        pageable = f" (pageable {_percent(s['pageable_bytes'], s['device_bytes'])})" if s["pageable_bytes"] else ""
+        paths = ", ".join(
+            f"{name} {_percent(s[counter], s['device_bytes'])}"
+            for name, counter in (("out of the page cache", "cached_bytes"), ("pageable", "pageable_bytes"))
+            if s[counter]
+        )
         parts.append(
-            f"to the GPU {_bytes_rate(s['device_bytes'], elapsed_ns)}{pageable},"
+            f"to the GPU {_bytes_rate(s['device_bytes'], elapsed_ns)}{f' ({paths})' if paths else ''},"
             f" waited for it {_percent(s['device_wait_ns'], elapsed_ns)}"
         )
     return f"{'; '.join(parts)}: {_slower_side(s)}"

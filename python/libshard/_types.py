@@ -64,5 +64,6 @@ class LoaderOptions(TypedDict, total=False):
     stage_bytes: SupportsIndex
     stream: object
     pool_bytes: SupportsIndex | str
+    pin_most: SupportsIndex | None
     resume_appended: bool
     check_ranks: bool

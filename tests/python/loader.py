@@ -534,6 +534,9 @@ class Order(Loading):
              f"{numbers}{next_}{threads}{mapped}; hashed 1 unit; damage: rows masked 1: {trainer}"),
             ({"device_bytes": 10**9, "pageable_bytes": 25 * 10**7, "device_wait_ns": 4 * second},
              f"{numbers}{next_}{threads}{mapped}; to the GPU 100 MB/s (pageable 25 %), waited for it 40 %: {trainer}"),
+            ({"device_bytes": 10**9, "cached_bytes": 75 * 10**7, "pageable_bytes": 10**7},
+             f"{numbers}{next_}{threads}{mapped}; to the GPU 100 MB/s (out of the page cache 75 %, pageable 1.0 %), "
+             f"waited for it 0.0 %: {trainer}"),
             ({"bytes": 3000, "record_count": 30},
              f"300 B/s, 3.00 records/s; {next_}{threads}{mapped}: {trainer}"),
             ({"bytes": 9999600, "record_count": 725},

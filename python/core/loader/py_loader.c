@@ -478,7 +478,7 @@ static PyObject *stats(PyObject *self, PyObject *Py_UNUSED(unused))
 		return NULL;
 	shard_loader_stats(l->l, &s);
 	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,"
-			     "s:K,s:K,s:K,s:K,s:K,s:K,s:K}",
+			     "s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}",
 			     "batch_count", s.batch_count, "record_count", s.record_count, "bytes", s.bytes,
 			     "filled_record_count", s.filled_record_count, "filled_bytes", s.filled_bytes,
 			     "checked_unit_count", s.checked_unit_count, "elapsed_ns", s.elapsed_ns, "next_wait_ns",
@@ -489,7 +489,8 @@ static PyObject *stats(PyObject *self, PyObject *Py_UNUSED(unused))
 			     "has_uring", s.has_uring ? Py_True : Py_False, "stage_bytes", s.stage_bytes,
 			     "decoded_chunk_count", s.decoded_chunk_count, "unfinished_chunk_count",
 			     s.unfinished_chunk_count, "device_bytes", s.device_bytes, "pageable_bytes",
-			     s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "device_wait_ns", s.device_wait_ns);
+			     s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "cached_bytes", s.cached_bytes,
+			     "registered_bytes", s.registered_bytes, "device_wait_ns", s.device_wait_ns);
 }
 
 /* (status, message) of the row that was substituted or masked last, or None. */
@@ -616,14 +617,14 @@ static char *option_names[] = {
 	"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
 	"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes", "device",
 	"gpu", "stream", "pool_bytes", "corrupt_most", "source", "fields", "transform", "items", "strings",
-	"wide_tokens", "resume_appended", "pin", "make_memory", NULL,
+	"wide_tokens", "resume_appended", "pin", "make_memory", "pin_most", NULL,
 };
 /* clang-format on */
 
 static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o,
 			 struct transform *t)
 {
-	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0;
+	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0, pin_most = 0;
 	unsigned int prefetch = 2;
 	struct dataset *dataset;
 	PyObject *gpu = Py_None, *stream = Py_None, *source = Py_None, *transform = Py_None;
@@ -632,13 +633,13 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$KIIIIIIIIIIKKIIKpOOKKOIOIppppO", option_names,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$KIIIIIIIIIIKKIIKpOOKKOIOIppppOK", option_names,
 					 dataset_converter, &dataset, &seed, &o->batch_records, &o->rank, &o->world,
 					 &o->order.shuffle, &o->tail, &prefetch, &l->max_held, &o->thread_count,
 					 &o->order.window_runs, &o->order.lane_count, &run_records, &phase, &o->path,
 					 &o->repair.on_corrupt, &stage, &device, &gpu, &stream, &pool, &corrupt_most,
 					 &source, &o->fields, &transform, &l->items, &l->strings, &l->wide_tokens,
-					 &resume_appended, &l->wants_pins, &make_memory))
+					 &resume_appended, &l->wants_pins, &make_memory, &pin_most))
 		return false;
 	l->lender.make_memory = make_memory == Py_None ? NULL : ref(make_memory);
 	if (!plan_slots(l, o, prefetch, device) || (l->wants_pins && !stream_take(stream, &l->lender.stream)))
@@ -657,6 +658,7 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 	o->transform = transform == Py_None ? NULL : &t->t;
 	l->dataset = ref(dataset);
 	o->gpu.pool_bytes = pool;
+	o->gpu.pin_most = pin_most;
 	o->repair.corrupt_most = corrupt_most;
 	o->resume_appended = (uint32_t)resume_appended;
 	o->order.seed = seed;
@@ -831,7 +833,7 @@ int loader_init(PyObject *module)
 		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
 		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
 		 "corrupt_most=0, source=None, fields=0, transform=None, items=0, strings=False, "
-		 "wide_tokens=False, resume_appended=False, pin=False, make_memory=None)\n--\n\n"},
+		 "wide_tokens=False, resume_appended=False, pin=False, make_memory=None, pin_most=0)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {
