@@ -145,7 +145,7 @@ PY       := $(BUILD)/python/libshard/_core.abi3.so $(patsubst python/%,$(BUILD)/
 PY_LOOP  := $(BUILD)/bench/python/loop.so
 # Virtual environments with libshard as anybody installs it, and with the packages that use it.
 VENV       := $(BUILD)/venv
-VENV_torch := torch==2.13.0 numpy==2.4.6 mypy==2.4.1
+VENV_torch := torch==2.13.0 numpy==2.4.6 mypy==2.4.1 pillow==13.0.0
 PILLOWS    := 12.1.1 12.2.0 13.0.0
 $(foreach v,$(PILLOWS),$(eval VENV_pillow-$v := pillow==$v numpy==2.4.6))
 VENV_pillow-newest := pillow numpy
@@ -167,7 +167,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
-        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
+        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -430,6 +430,13 @@ $(BUILD)/bench/gpu: $(sort $(wildcard bench/gpu*.cu)) bench/gpu_job.h \
 bench-gpu: $(BUILD)/bench/gpu $(BUILD)/tests/cuda/t_real ## the same on a GPU (needs nvcc), kept in bench/results
 	$(Q)dir=$$(mktemp -d) && TMPDIR=$$dir $(BUILD)/tests/cuda/t_real; rc=$$?; rm -rf $$dir; exit $$rc
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/gpu.sh
+
+# Anyone without a GPU or PyTorch is told so before anything is built.
+TRAIN_PYTHON = $${PYTHON:-python3} bench/gpu_train.py $(TRAIN)
+bench-train: ## ResNets trained on a GPU by libshard and by DataLoader; PYTHON=one with PyTorch, TRAIN='--runs 1'
+	$(Q)$(TRAIN_PYTHON) --check
+	$(again) all $(PY) >&2
+	$(Q)BUILD=$(abspath $(BUILD)) PYTHONPATH=$(abspath $(BUILD))/python $(TRAIN_PYTHON)
 
 bench-peers: ## other loaders beside the Python package; PEERS='--only lmdb,hf --records 4096'
 	$(Q)$(call run_tests,tests/python/_peers.sh)
