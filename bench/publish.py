@@ -26,7 +26,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BLOCK = re.compile(r"(<!-- (machine|table|missed|numbers)(?:: ([^>]*?))? -->\n)(.*?)(<!-- end -->)", re.S)
 KINDS = {"at_least": "at least", "at_most": "at most", "times_at_most": "at most"}
 
-# The rows of README.md; `peers` keeps the line that is there, which bench/peers makes.
+# The rows of README.md.  Between KEPT, which stay as they are there: a run on a GPU, and bench/peers.
+KEPT_FIRST, KEPT_LAST = "| ResNet-", "| images per second in PyTorch"
 NUMBERS = [
     ("loader/hot/150528/1", "batches of 147 KiB records, files in memory, 1 thread", "a bare copy loop"),
     ("loader/cold/150528", "the same, read from disk", "a bare io_uring loop"),
@@ -211,6 +212,7 @@ def numbers_block(run, _, old):
     text = wrap(f"{run.machine['cpu']}, {run.machine['cores']} cores, {run.date}. {count_text(run)} "
                 "[bench/RESULTS.md](bench/RESULTS.md#which-targets-are-missed) lists them, with all figures.")
     text += "\n| what | figure (range) | `make bench RUNS=2 PROCESSES=3` |\n|---|---|---|\n"
+    text += "".join(f"{line}\n" for line in old.splitlines() if line.startswith(KEPT_FIRST))
     for name, what, beside in NUMBERS:
         row = run.rows.get(name)
         figure = "not measured on a quiet machine yet"
@@ -219,8 +221,7 @@ def numbers_block(run, _, old):
             if beside and row.median("bound") is not None:
                 figure += f"; {beside} {number(row.median('bound'))} {row.unit}"
         text += f"| {what} | {figure} | `BENCH={name}` |\n"
-    kept = [line for line in old.splitlines() if line.startswith("| images per second in PyTorch")]
-    return text + "".join(f"{line}\n" for line in kept)
+    return text + "".join(f"{line}\n" for line in old.splitlines() if line.startswith(KEPT_LAST))
 
 
 MAKERS = {"machine": run_block, "table": table_block, "missed": missed_block}
