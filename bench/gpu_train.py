@@ -518,7 +518,7 @@ def make_rows(model_name, side, what, runs, bound):
         marks.append(f"runs of `{side}` spread from {min(speeds):.3g} to {max(speeds):.3g}")
     end = {"runs": len(runs), "load": round(load, 2), **({"marked": "; ".join(marks)} if marks else {})}
     row = {"bench": f"train/{model_name}/{side}", "side": what, "ours": round(statistics.median(speeds), 1)}
-    row |= {"bound": round(bound, 1), "unit": "images/s", "ratio": round(row["ours"] / bound, 3)}
+    row |= {"bound": round(bound, 1), "unit": "images/s", "ratio": round(statistics.median(speeds) / bound, 3)}
     row |= {"range": [round(min(speeds), 1), round(max(speeds), 1)], "delivered": sum(run["delivered"] for run in runs)}
     cost = {"bench": f"{row['bench']}/cpu", "side": what, "ours": round(statistics.median(costs), 4)}
     cost |= {"unit": "CPU s/1000 images", "range": [round(min(costs), 4), round(max(costs), 4)]}
