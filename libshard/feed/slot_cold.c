@@ -20,6 +20,7 @@
 #include "libshard/io/io.h"
 
 #define DEPTH	       64u		   /* reads under way; more than 32 gain little on a disk */
+#define BATCH	       8u		   /* reads that are started, or waited for, at once */
 #define TOGETHER_BYTES ((uint64_t)4 << 20) /* of neighbours in one read; a slot has several */
 #define BOUNCE_BYTES   ((uint64_t)16 << 20)
 #define FILES	       (2 * DEPTH) /* that a thread keeps open; reads use at most half of them */
@@ -68,7 +69,7 @@ static struct cold *cold_open(const struct layouts *layouts, struct shard_error 
 	c->depth = (uint32_t)min_u64(DEPTH, BOUNCE_BYTES / c->bounce_bytes);
 	if (c->depth < 4)
 		c->depth = 4;
-	c->engine = engine_open(c->depth);
+	c->engine = engine_open(c->depth, BATCH);
 	if (!c->engine)
 		goto fail;
 	for (uint32_t i = 0; i < FILES; i++)

@@ -26,7 +26,7 @@ struct engine {
 	uint64_t blocks;	   /* that the thread had read from devices before the first of these */
 };
 
-struct engine *engine_open(uint32_t depth)
+struct engine *engine_open(uint32_t depth, uint32_t batch)
 {
 	struct engine *e = mem_zalloc(sizeof(*e));
 
@@ -38,7 +38,7 @@ struct engine *engine_open(uint32_t depth)
 		mem_free(e);
 		return NULL;
 	}
-	e->uring = uring_open(depth);
+	e->uring = uring_open(depth, batch);
 	return e;
 }
 
@@ -122,4 +122,9 @@ struct engine_read *engine_get(struct engine *e)
 	if (result >= 0)
 		complete(r, (size_t)result);
 	return r;
+}
+
+bool engine_has(const struct engine *e)
+{
+	return !e->line_count && e->uring && uring_has(e->uring);
 }

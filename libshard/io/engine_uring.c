@@ -13,14 +13,12 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
-
-#define BATCH \
-	8u /* reads that are submitted, or waited for, at once: to fall asleep and wake up costs as much as a read */
 
 struct uring {
 	struct io_uring ring;
-	uint32_t depth;
+	uint32_t depth, batch;
 	struct engine_read **queued; /* [depth] put, but not yet submitted to the kernel; oldest first from head */
 	uint32_t head, queued_count, submitted; /* submitted, and not yet back */
 	bool broken;				/* the kernel refuses what is queued: read it in other ways */
@@ -44,7 +42,7 @@ static int open_ring(struct io_uring *ring, uint32_t depth)
 	return rc;
 }
 
-struct uring *uring_open(uint32_t depth)
+struct uring *uring_open(uint32_t depth, uint32_t batch)
 {
 	struct uring *u = mem_zalloc(sizeof(*u));
 	int rc;
@@ -52,6 +50,7 @@ struct uring *uring_open(uint32_t depth)
 	if (!u)
 		return NULL;
 	u->depth = depth;
+	u->batch = batch;
 	u->queued = mem_array(depth, sizeof(*u->queued));
 	rc = u->queued ? open_ring(&u->ring, depth) : -ENOMEM;
 	if (!rc)
@@ -96,7 +95,7 @@ void uring_put(struct uring *u, struct engine_read *r)
 	}
 	io_uring_prep_read(sqe, r->fd, r->dst, (unsigned)r->bytes, r->offset);
 	io_uring_sqe_set_data(sqe, r);
-	if (u->queued_count >= BATCH)
+	if (u->queued_count >= u->batch)
 		submit(u, 0);
 }
 
@@ -122,11 +121,16 @@ struct engine_read *uring_get(struct uring *u, int *result)
 		if (u->broken) /* nothing may be submitted: what was refused is still in the ring */
 			io_uring_wait_cqe(&u->ring, &cqe);
 		else
-			submit(u, u->queued_count + u->submitted < BATCH ? u->queued_count + u->submitted : BATCH);
+			submit(u, (uint32_t)min_u64(u->queued_count + u->submitted, u->batch));
 	}
 	u->submitted--;
 	r = io_uring_cqe_get_data(cqe);
 	*result = result_of(cqe);
 	io_uring_cqe_seen(&u->ring, cqe);
 	return r;
+}
+
+bool uring_has(const struct uring *u)
+{
+	return io_uring_cq_ready(&u->ring);
 }

@@ -4,9 +4,10 @@
  */
 #include "libshard/io/io.h"
 
-struct uring *uring_open(uint32_t depth)
+struct uring *uring_open(uint32_t depth, uint32_t batch)
 {
 	(void)depth;
+	(void)batch;
 	return NULL;
 }
 
@@ -26,4 +27,10 @@ struct engine_read *uring_get(struct uring *u, int *result)
 	(void)u;
 	*result = 0;
 	return NULL;
+}
+
+bool uring_has(const struct uring *u)
+{
+	(void)u;
+	return false;
 }

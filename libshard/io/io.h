@@ -196,8 +196,11 @@ struct engine_read {
 
 struct engine;
 
-/* At most `depth` reads will be under way.  NULL if there is no memory. */
-struct engine *engine_open(uint32_t depth);
+/*
+ * At most `depth` reads will be under way.  They are started, and waited for, `batch` at a time: to
+ * fall asleep and wake up costs as much as a small read.  NULL if there is no memory.
+ */
+struct engine *engine_open(uint32_t depth, uint32_t batch);
 /* Nothing may be under way. */
 void engine_close(struct engine *e);
 
@@ -210,15 +213,19 @@ void engine_put(struct engine *e, struct engine_read *r);
 /* Wait for a read to come back, any of those under way; NULL if there are none. */
 struct engine_read *engine_get(struct engine *e);
 
+/* True if a read by io_uring has come back, so that engine_get() does not wait. */
+bool engine_has(const struct engine *e);
+
 /* ---- engine_uring.c: the way of an engine through io_uring; a build without it has a stub ---- */
 
 /* uring_open() returns NULL where io_uring cannot be used; then nothing else is called. */
 
 struct uring;
-struct uring *uring_open(uint32_t depth);
+struct uring *uring_open(uint32_t depth, uint32_t batch);
 void uring_close(struct uring *u);
 void uring_put(struct uring *u, struct engine_read *r);
 struct engine_read *uring_get(struct uring *u, int *result); /* bytes, or -errno */
+bool uring_has(const struct uring *u);
 
 /* ---- publish.c: files written so that nobody ever sees half of one ---- */
 

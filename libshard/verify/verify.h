@@ -64,36 +64,66 @@ int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t 
 
 struct read_ahead;
 
-/* One thread's buffers for checking units: one to read into and one to decode into. */
+/* A shard that a thread has pieces of. */
+struct verify_file {
+	uint64_t shard;	   /* its number; UINT64_MAX: none */
+	int fd, direct_fd; /* -1: not open, or not yet */
+	bool cached;	   /* it lies in the page cache */
+};
+
+#define VERIFY_BUFFER_BYTES ((size_t)16 << 20)
+#define VERIFY_HALF_BYTES   (VERIFY_BUFFER_BYTES / 2)
+#define VERIFY_NO_HALF	    2u
+
+/* What a piece of work has of a room. */
+struct verify_place {
+	unsigned file;	     /* its shard */
+	unsigned half;	     /* of the buffer, which its bytes are being read into; VERIFY_NO_HALF: nothing was begun */
+	uint64_t begin, end; /* those bytes, in the file */
+};
+
+/*
+ * One thread's buffers for checking units: one to read into and one to decode into.  The bytes of
+ * two pieces can be under way at once, one in each half.
+ */
 struct verify_room {
-	int fd, direct_fd;	  /* of the shard being checked; direct_fd may be -1 */
-	bool cached;		  /* the shard lies in the page cache */
-	uint8_t *buffer;	  /* page-aligned, of VERIFY_BUFFER_BYTES */
-	struct read_ahead *ahead; /* reads into it; NULL: not needed yet */
+	struct verify_file file[2]; /* pieces that a thread has belong to two shards at most */
+	unsigned last;		    /* file of the piece that was begun last */
+	struct verify_place place;  /* of the piece at work */
+	bool is_taken[2];	    /* each half of the buffer */
+	uint8_t *buffer;	    /* page-aligned, of VERIFY_BUFFER_BYTES */
+	struct read_ahead *ahead;   /* reads into it; NULL: not needed yet, or it cannot be had */
 	uint8_t *decoded;
 	size_t decoded_bytes;
 	struct verify_whole *whole;	 /* or NULL */
 	const struct shard_turns *turns; /* of `whole`: given back while this thread waits for the disk */
-	/* with `whole`: the next piece, which is being read into the other half of the buffer; equal: none */
-	uint64_t next_begin, next_end;
-	uint32_t half; /* of the buffer, that the piece at work is in */
 };
-#define VERIFY_BUFFER_BYTES ((size_t)16 << 20)
 
 int verify_room_init(struct verify_room *room, struct verify_whole *whole, struct shard_error *err);
 void verify_room_free(struct verify_room *room);
-int verify_room_enter(struct verify_room *room, const struct shard_reader *r, struct shard_error *err);
 
 /*
- * How many units from `unit` on make one piece of work: as many as fit a room's buffer, at least
- * one.
+ * How many units from `unit` on make one piece of work: as many as fit half of a room's buffer, at
+ * least one.
  */
-uint64_t verify_piece(const struct shard_reader *r, const struct verify_whole *whole, uint32_t group, uint64_t unit);
+uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit);
 
 /*
- * I44, I46, I47, I49 of units [unit, unit + count) of a group: read past the page cache if they are
- * not in it.  `bytes` grows by the bytes that were checked.  With on_problem, damage of a unit is
- * told there and the others are still checked.
+ * A thread has begun a piece, and calls this in the order in which it claims them.  If these are
+ * units (count is not 0) that are to be read, reading begins, as a matter of speed alone.
+ */
+void verify_begin(struct verify_room *room, struct shard_reader *r, uint64_t shard, uint32_t group, uint64_t unit,
+		  uint64_t count, struct verify_place *out);
+/* Now it is the piece at work. */
+int verify_enter(struct verify_room *room, const struct verify_place *place, const struct shard_reader *r,
+		 struct shard_error *err);
+/* It is done, or dropped.  Before its shard is closed. */
+void verify_end(struct verify_room *room, struct verify_place *place);
+
+/*
+ * I44, I46, I47, I49 of units [unit, unit + count) of a group, of the piece at work: read past the
+ * page cache if they are not in it.  `bytes` grows by the bytes that were checked.  With on_problem,
+ * damage of a unit is told there and the others are still checked.
  */
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
 		 uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err);
@@ -102,14 +132,16 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 int verify_hash_map(struct shard_reader *r, struct verify_whole *whole, uint64_t end, struct shard_error *err);
 
 /*
- * ---- read_ahead.c: a thread that reads part of a file into a buffer while another uses the bytes
- * that are there already ----
+ * ---- read_ahead.c: parts of a file are read into a buffer while bytes that are there are used ----
  *
  * Reading past the page cache leaves the CPU idle, and hashing leaves the disk idle: one after the
- * other they take the sum of both times, side by side the longer one.
+ * other they take the sum of both times, side by side the longer one.  A second part follows, so
+ * that the disk has work when the first one is there.
  */
 
-#define READ_AHEAD_STEP_BYTES ((size_t)4 << 20) /* the buffer becomes usable in steps of this size */
+#define READ_AHEAD_JOBS	      2u
+#define READ_AHEAD_STEP_BYTES ((size_t)2 << 20) /* the buffer becomes usable in steps of this size */
+#define READ_AHEAD_STEPS_MOST (VERIFY_BUFFER_BYTES / READ_AHEAD_STEP_BYTES) /* of a job */
 
 struct read_ahead_job {
 	int fd, direct_fd; /* direct_fd may be -1; whatever it refuses is read through fd */
@@ -123,18 +155,19 @@ struct read_ahead_job {
 int read_ahead_now(const struct read_ahead_job *job, struct shard_error *err);
 
 /*
- * NULL if there is no memory or no thread: do without, with read_ahead_now().  Belongs to one
- * thread at a time.
+ * NULL if there is no memory or no thread: do without, with read_ahead_now().  Belongs to the
+ * thread that opens it.  With `direct`, every job has a direct_fd, and io_uring reads if it can.
  */
-struct read_ahead *read_ahead_open(void);
+struct read_ahead *read_ahead_open(bool direct);
 void read_ahead_close(struct read_ahead *f);
 
-void read_ahead_start(struct read_ahead *f, const struct read_ahead_job *job);
+/* Begin a job, behind the other one; which is 0 or 1. */
+void read_ahead_start(struct read_ahead *f, unsigned which, const struct read_ahead_job *job);
 
 /* Wait until the first `bytes` of the job are there.  Fails as reading did. */
-int read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err);
+int read_ahead_wait(struct read_ahead *f, unsigned which, size_t bytes, struct shard_error *err);
 
 /* Have the job ended, complete or not: buffer and files are the caller's again.  NULL is fine. */
-void read_ahead_end(struct read_ahead *f);
+void read_ahead_end(struct read_ahead *f, unsigned which);
 
 #endif

@@ -3,7 +3,9 @@
  * verify_run.c - verify a shard or a dataset with threads, progress and a list of what is wrong
  *
  * Threads claim pieces of some MiB under one lock, shard after shard; the one that claims a shard's
- * first piece opens it and checks its tables.  Callbacks run in the caller's thread, which
+ * first piece opens it and checks its tables.  A thread that reads claims its next pieces before it
+ * checks one, so that the disk has work meanwhile.  What is found is told in the order of claims.
+ * Callbacks run in the caller's thread, which
  * otherwise sleeps.
  */
 #include <errno.h>
@@ -67,6 +69,7 @@ struct cursor {
 	struct open_shard *open; /* that shard; NULL: not opened yet */
 	uint32_t group;
 	uint64_t unit;
+	bool is_new;	 /* no piece of it was claimed yet */
 	uint64_t ragged; /* the next record to be checked for I57 to I59 */
 	bool sha256_due;
 };
@@ -127,15 +130,18 @@ static void on_piece_problem(void *context, const struct shard_error *problem)
 	pthread_mutex_unlock(&run->lock);
 }
 
-enum piece_kind { PIECE_NONE, PIECE_UNITS, PIECE_RAGGED, PIECE_SHA256 };
+enum piece_kind { PIECE_NONE, PIECE_SHARD, PIECE_UNITS, PIECE_RAGGED, PIECE_SHA256 };
 
 struct piece {
 	enum piece_kind kind;
-	struct open_shard *open;
+	bool is_first;		 /* of its shard */
+	struct open_shard *open; /* NULL: it could not be opened, or its tables are bad */
 	uint64_t shard;
 	uint32_t group;
 	uint64_t unit, count; /* or records, of PIECE_RAGGED */
 	uint64_t passes;      /* bytes that are behind us with it */
+	struct verify_place place;
+	struct shard_error problem; /* of PIECE_SHARD that is not open */
 };
 
 /* With lock.  One user of the shard less. */
@@ -173,17 +179,20 @@ static int open_shard(struct run *run, struct shard_error *err)
 	return rc;
 }
 
-/* With lock.  Begin with the shard at the cursor; if that fails the cursor has moved on to the next. */
-static bool begin_shard(struct run *run)
+/*
+ * With lock.  Begin with the shard at the cursor; if that fails the cursor has moved on to the next,
+ * and `out` is the piece that says why.
+ */
+static bool begin_shard(struct run *run, struct piece *out)
 {
 	struct cursor *at = &run->at;
-	struct shard_error problem;
 	const struct shard_reader *r;
 
 	at->group = 0;
 	at->unit = 0;
 	at->sha256_due = run->ds && run->o.sha256;
-	if (open_shard(run, &problem)) {
+	*out = (struct piece){.kind = PIECE_SHARD, .shard = at->shard};
+	if (open_shard(run, &out->problem)) {
 		struct shard_entry entry = {.file_bytes = run->ds ? 0 : run->single.r->file_bytes};
 
 		if (run->ds) /* cannot fail: it is one of the dataset's */
@@ -194,8 +203,7 @@ static bool begin_shard(struct run *run)
 				ceil_div(run->ds->first_record[at->shard + 1] - run->ds->first_record[at->shard],
 					 run->ds->m.schema.group[g].unit_records);
 		run->bytes_passed += entry.file_bytes * (1 + run->o.sha256);
-		at->shard++; /* first: others may claim while a full queue makes note_problem() wait */
-		note_problem(run, &problem);
+		at->shard++;
 		return false;
 	}
 	r = at->open->r;
@@ -203,8 +211,7 @@ static bool begin_shard(struct run *run)
 	run->bytes_passed += r->file_bytes;
 	for (uint32_t g = 0; g < r->schema->group_count; g++) /* DATA is passed with its pieces */
 		run->bytes_passed -= bytes_before(r, g, reader_unit_count(r, g));
-	run->report.shard_count++;
-	run->report.record_count += r->pages->record_count;
+	at->is_new = true;
 	return true;
 }
 
@@ -231,7 +238,7 @@ static bool claim_units(struct run *run, struct piece *out)
 	for (; at->group < r->schema->group_count; before += reader_unit_count(r, at->group), at->group++, at->unit = 0)
 		while (at->unit < reader_unit_count(r, at->group)) {
 			uint64_t unit = at->unit;
-			uint64_t count = run->o.sample_units ? 1 : verify_piece(r, run->whole, at->group, unit);
+			uint64_t count = run->o.sample_units ? 1 : verify_piece(r, at->group, unit);
 			uint64_t passes = bytes_before(r, at->group, unit + count) - bytes_before(r, at->group, unit);
 
 			at->unit += count;
@@ -239,43 +246,60 @@ static bool claim_units(struct run *run, struct piece *out)
 				run->bytes_passed += passes;
 				continue;
 			}
-			*out = (struct piece){PIECE_UNITS, at->open, at->shard, at->group, unit, count, passes};
+			*out = (struct piece){.kind = PIECE_UNITS,
+					      .open = at->open,
+					      .shard = at->shard,
+					      .group = at->group,
+					      .unit = unit,
+					      .count = count,
+					      .passes = passes};
 			return true;
 		}
 	return false;
 }
 
-/* With lock. */
-static struct piece claim(struct run *run)
+/* With lock.  The next piece of the shard at the cursor; false if there is none. */
+static bool claim_of_shard(struct run *run, struct piece *out)
 {
 	struct cursor *at = &run->at;
-	struct piece out = {.kind = PIECE_NONE};
+	const struct shard_reader *r = at->open->r;
 
-	while (!run->stop && at->shard < run->shard_count) {
-		const struct shard_reader *r;
-
-		if (!at->open && !begin_shard(run))
-			continue;
-		if (claim_units(run, &out))
-			return out;
-		r = at->open->r;
-		if (at->ragged < r->pages->record_count) {
-			out = (struct piece){PIECE_RAGGED, at->open, at->shard, 0, at->ragged, 0, 0};
-			out.count = verify_ragged_piece(r, at->ragged);
-			at->ragged += out.count;
-			return out;
-		}
-		if (at->sha256_due) {
-			at->sha256_due = false;
-			out = (struct piece){PIECE_SHA256, at->open, at->shard, 0, 0, 0, r->file_bytes};
-			return out;
-		}
-		run->units_before += unit_count(r);
-		release(run, at->open);
-		at->open = NULL;
-		at->shard++;
+	if (claim_units(run, out))
+		return true;
+	*out = (struct piece){.open = at->open, .shard = at->shard};
+	if (at->ragged < r->pages->record_count) {
+		out->kind = PIECE_RAGGED;
+		out->unit = at->ragged;
+		out->count = verify_ragged_piece(r, at->ragged);
+		at->ragged += out->count;
+	} else if (at->sha256_due) {
+		out->kind = PIECE_SHA256;
+		out->passes = r->file_bytes;
+		at->sha256_due = false;
+	} else if (at->is_new) { /* it is counted */
+		out->kind = PIECE_SHARD;
 	}
-	return out;
+	return out->kind != PIECE_NONE;
+}
+
+/* With lock.  The next piece, which is one user more of its shard; PIECE_NONE if there is none. */
+static void claim(struct run *run, struct piece *out)
+{
+	struct cursor *at = &run->at;
+
+	for (; !run->stop && at->shard < run->shard_count; at->open = NULL, at->shard++) {
+		if (!at->open && !begin_shard(run, out))
+			return;
+		if (claim_of_shard(run, out)) {
+			out->is_first = at->is_new;
+			at->is_new = false;
+			at->open->users++;
+			return;
+		}
+		run->units_before += unit_count(at->open->r);
+		release(run, at->open);
+	}
+	*out = (struct piece){.kind = PIECE_NONE};
 }
 
 /* D6 of format/SHARD.md. */
@@ -291,62 +315,131 @@ static int check_sha256(const struct run *run, const struct piece *p, struct sha
 	return rc ? rc : dataset_check_sha256(path, digest, entry.sha256, err);
 }
 
+/* ---- threads ---- */
+
+/* Pieces that a thread has claimed; those behind the head are ones that it reads ahead, and short ones between. */
+#define PIECES_MOST 4u
+
+struct line {
+	struct run *run;
+	struct verify_room room;
+	struct piece piece[PIECES_MOST];
+	uint32_t head, count;
+};
+
+/*
+ * Nothing is claimed behind a piece that is not read ahead: another thread may check it meanwhile.
+ * All pieces but the last one belong to one shard, so that two are open at most.
+ */
+static bool wants_piece(const struct line *l)
+{
+	const struct piece *head = &l->piece[l->head], *last = &l->piece[(l->head + l->count - 1) % PIECES_MOST];
+
+	return !l->count || (l->count < PIECES_MOST && head->place.half != VERIFY_NO_HALF &&
+			     !(l->room.is_taken[0] && l->room.is_taken[1]) && head->shard == last->shard);
+}
+
+/* With lock, which is given up meanwhile.  False if there is no piece. */
+static bool add_piece(struct line *l)
+{
+	struct piece *p = &l->piece[(l->head + l->count) % PIECES_MOST];
+
+	claim(l->run, p);
+	if (p->kind == PIECE_NONE)
+		return false;
+	l->count++;
+	p->place.half = VERIFY_NO_HALF;
+	if (p->kind == PIECE_SHARD)
+		return true;
+	pthread_mutex_unlock(&l->run->lock);
+	verify_begin(&l->room, p->open->r, p->shard, p->group, p->unit, p->kind == PIECE_UNITS ? p->count : 0,
+		     &p->place);
+	pthread_mutex_lock(&l->run->lock);
+	return true;
+}
+
+/* With lock.  The piece at the head is done with, and nothing is being read for it. */
+static void remove_piece(struct line *l)
+{
+	const struct piece *p = &l->piece[l->head];
+
+	if (p->open)
+		release(l->run, p->open);
+	l->head = (l->head + 1) % PIECES_MOST;
+	l->count--;
+}
+
+static int check_piece(struct line *l, struct piece *p, uint64_t *bytes, struct shard_error *problem)
+{
+	struct run *run = l->run;
+	verify_on_problem *on_problem = run->o.problem ? on_piece_problem : NULL;
+	struct shard_reader *r = p->open->r;
+	int rc = verify_enter(&l->room, &p->place, r, problem);
+
+	if (!rc && p->kind == PIECE_UNITS)
+		rc = verify_units(r, &l->room, p->group, p->unit, p->count, bytes, on_problem, run, problem);
+	else if (!rc && p->kind == PIECE_RAGGED)
+		rc = verify_ragged(r, p->unit, p->count, on_problem, run, problem);
+	else if (!rc)
+		rc = check_sha256(run, p, problem);
+	verify_end(&l->room, &p->place);
+	return rc;
+}
+
+/* With lock, which is given up meanwhile.  Check the piece at the head, and count it. */
+static void work_piece(struct line *l)
+{
+	struct run *run = l->run;
+	struct piece *p = &l->piece[l->head];
+	struct shard_error problem = p->problem;
+	int found = p->open ? SHARD_OK : problem.status;
+	uint64_t bytes = 0;
+
+	if (p->kind != PIECE_SHARD) {
+		pthread_mutex_unlock(&run->lock);
+		found = check_piece(l, p, &bytes, &problem);
+		pthread_mutex_lock(&run->lock);
+	}
+	if (p->is_first) {
+		run->report.shard_count++;
+		run->report.record_count += p->open->r->pages->record_count;
+	}
+	run->report.unit_count += p->kind == PIECE_UNITS ? p->count : 0;
+	run->report.bytes += bytes;
+	run->bytes_passed += p->passes;
+	/* those of units and ragged fields were told already */
+	if (found &&
+	    !((p->kind == PIECE_UNITS || p->kind == PIECE_RAGGED) && run->o.problem && found == SHARD_E_CORRUPT))
+		note_problem(run, &problem);
+}
+
 static void work(void *context, uint32_t thread)
 {
 	struct run *run = context;
-	verify_on_problem *on_problem = run->o.problem ? on_piece_problem : NULL;
-	struct verify_room room;
+	struct line l = {.run = run};
 	struct shard_error problem;
-	uint64_t entered = UINT64_MAX; /* shard */
-	int rc = verify_room_init(&room, run->whole, &problem);
+	int rc = verify_room_init(&l.room, run->whole, &problem);
 
 	(void)thread;
 	pthread_mutex_lock(&run->lock);
 	if (rc)
 		note_problem(run, &problem);
 	while (!rc) {
-		struct piece p = claim(run);
-		struct shard_reader *r;
-		uint64_t bytes = 0;
-		int found = SHARD_OK;
-
-		if (p.kind == PIECE_NONE)
+		while (wants_piece(&l) && add_piece(&l))
+			;
+		if (!l.count || run->stop)
 			break;
-		p.open->users++;
-		r = p.open->r;
-		pthread_mutex_unlock(&run->lock);
-		if (p.shard != entered)
-			found = verify_room_enter(&room, r, &problem);
-		entered = found ? UINT64_MAX : p.shard;
-		if (!found) {
-			switch (p.kind) {
-			case PIECE_UNITS:
-				found = verify_units(r, &room, p.group, p.unit, p.count, &bytes, on_problem, run,
-						     &problem);
-				break;
-			case PIECE_RAGGED:
-				found = verify_ragged(r, p.unit, p.count, on_problem, run, &problem);
-				break;
-			case PIECE_SHA256:
-				found = check_sha256(run, &p, &problem);
-				break;
-			case PIECE_NONE:
-				break;
-			}
-		}
-		pthread_mutex_lock(&run->lock);
-		release(run, p.open);
-		run->report.unit_count += p.kind == PIECE_UNITS ? p.count : 0;
-		run->report.bytes += bytes;
-		run->bytes_passed += p.passes;
-		/* those were told already */
-		if (found && !(p.kind != PIECE_SHA256 && run->o.problem && found == SHARD_E_CORRUPT))
-			note_problem(run, &problem);
+		work_piece(&l);
+		remove_piece(&l);
 	}
+	pthread_mutex_unlock(&run->lock);
+	verify_room_free(&l.room); /* which ends what is being read for pieces that are left */
+	pthread_mutex_lock(&run->lock);
+	while (l.count)
+		remove_piece(&l);
 	run->threads_ended++;
 	pthread_cond_broadcast(&run->told);
 	pthread_mutex_unlock(&run->lock);
-	verify_room_free(&room);
 }
 
 /* With lock, which it gives up meanwhile. */

@@ -3,8 +3,9 @@
  * verify_units.c - the rules of units: their hashes, their chunks, their padding
  *
  * Units of a shard that lies in the page cache are hashed where they are mapped; units of others
- * are read past it, in pieces of 16 MiB, which is several times faster than faulting them in and
- * does not push a trainer's data out of memory.
+ * are read past it, in pieces of 8 MiB, which is several times faster than faulting them in and does
+ * not push a trainer's data out of memory.  While the units of a piece are hashed, the next piece is
+ * being read.
  */
 #include "libshard/verify/verify.h"
 
@@ -19,45 +20,71 @@
 #include "libshard/io/io.h"
 #include "shard_inspect.h"
 
-#define FAULTS_MAX 16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
+#define AHEAD_LEAST_BYTES ((size_t)128 << 10) /* a shorter piece is read when its turn comes */
+#define FAULTS_MAX	  16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
+
+static const struct verify_file no_file = {.shard = UINT64_MAX, .fd = -1, .direct_fd = -1};
 
 int verify_room_init(struct verify_room *room, struct verify_whole *whole, struct shard_error *err)
 {
-	*room = (struct verify_room){.fd = -1, .direct_fd = -1, .whole = whole, .turns = whole ? whole->turns : NULL};
+	*room = (struct verify_room){.file = {no_file, no_file}, .whole = whole, .turns = whole ? whole->turns : NULL};
 	room->buffer = buffer_open(VERIFY_BUFFER_BYTES);
 	return room->buffer
 		       ? SHARD_OK
 		       : error_set(err, SHARD_E_MEMORY, "no memory for a buffer of %zu bytes", VERIFY_BUFFER_BYTES);
 }
 
+static void close_file(struct verify_file *f)
+{
+	file_close(f->fd);
+	file_close(f->direct_fd);
+	*f = no_file;
+}
+
 void verify_room_free(struct verify_room *room)
 {
 	read_ahead_close(room->ahead);
-	file_close(room->fd);
-	file_close(room->direct_fd);
+	close_file(&room->file[0]);
+	close_file(&room->file[1]);
 	mem_free(room->buffer);
 	mem_free(room->decoded);
 }
 
-int verify_room_enter(struct verify_room *room, const struct shard_reader *r, struct shard_error *err)
+/* Have the shard open. */
+static int open_file(const struct verify_room *room, struct verify_file *f, const struct shard_reader *r,
+		     struct shard_error *err)
 {
 	const char *path = room->whole ? room->whole->path : r->path;
-	uint64_t bytes, inode, decoded = 0;
+	uint64_t bytes, inode;
 	struct shown s;
 	int rc;
 
-	file_close(room->fd);
-	file_close(room->direct_fd);
-	room->fd = room->direct_fd = -1;
-	rc = file_open(path, &room->fd, &bytes, &inode, err);
+	if (f->fd >= 0)
+		return SHARD_OK;
+	rc = file_open(path, &f->fd, &bytes, &inode, err);
 	if (rc)
 		return rc;
-	if (bytes != r->file_bytes || inode != r->inode)
+	if (bytes != r->file_bytes || inode != r->inode) {
+		file_close(f->fd);
+		f->fd = -1;
 		return error_set(err, SHARD_E_IO, "%s: was replaced while it was being verified; verify again",
 				 show(&s, r->path));
-	room->direct_fd = file_open_direct(path);
+	}
+	f->direct_fd = file_open_direct(path);
 	/* of a file that was just written, what the disk has is the question */
-	room->cached = !room->whole && file_seems_cached(room->fd, bytes, NULL);
+	f->cached = !room->whole && file_seems_cached(f->fd, bytes, NULL);
+	return SHARD_OK;
+}
+
+int verify_enter(struct verify_room *room, const struct verify_place *place, const struct shard_reader *r,
+		 struct shard_error *err)
+{
+	uint64_t decoded = 0;
+	int rc = open_file(room, &room->file[place->file], r, err);
+
+	if (rc)
+		return rc;
+	room->place = *place;
 	for (uint32_t g = 0; g < r->schema->group_count; g++)
 		if (r->group[g].compressed && r->group[g].unit_records * r->group[g].stride > decoded)
 			decoded = r->group[g].unit_records * r->group[g].stride;
@@ -72,16 +99,14 @@ int verify_room_enter(struct verify_room *room, const struct shard_reader *r, st
 	return SHARD_OK;
 }
 
-/* Bytes of a file that fit, wherever in a page they begin.  Of a whole shard two pieces are there at once. */
-static size_t room_bytes(const struct verify_whole *whole)
-{
-	return VERIFY_BUFFER_BYTES / (whole ? 2 : 1) - 2 * SHARD_PAGE_BYTES;
-}
+/* Bytes of a file that fit the buffer, or half of it, wherever in a page they begin. */
+#define WHOLE_ROOM_BYTES (VERIFY_BUFFER_BYTES - 2 * SHARD_PAGE_BYTES)
+#define HALF_ROOM_BYTES	 (VERIFY_HALF_BYTES - 2 * SHARD_PAGE_BYTES)
 
-uint64_t verify_piece(const struct shard_reader *r, const struct verify_whole *whole, uint32_t group, uint64_t unit)
+uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t count = room_bytes(whole) / (g->stride * g->unit_records);
+	uint64_t count = HALF_ROOM_BYTES / (g->stride * g->unit_records);
 
 	return min_u64(count ? count : 1, reader_unit_count(r, group) - unit);
 }
@@ -91,7 +116,7 @@ struct units_job {
 	struct verify_room *room;
 	struct record_holes holes;
 	uint32_t group;
-	uint64_t unit, count, end_unit;
+	uint64_t unit, count;
 	const uint8_t *bytes; /* where file offset `from` lies */
 	uint64_t from, checked;
 	bool filling;		    /* and is still being read: */
@@ -188,42 +213,60 @@ static void range_work(void *context)
 	j->end = last.offset + last.padded_bytes;
 }
 
-/* Is it to be read into the buffer? */
-static bool is_read(const struct verify_room *room, uint64_t begin, uint64_t end)
+/* Read [begin, end), rounded out to pages, into the buffer from that half on. */
+static struct read_ahead_job reading(const struct verify_room *room, const struct verify_file *f, const char *path,
+				     unsigned half, uint64_t begin, uint64_t end)
 {
-	return end > begin && end - begin <= room_bytes(room->whole) && !room->cached;
-}
-
-/* Read [begin, end), rounded out to pages, into that half of the buffer. */
-static struct read_ahead_job reading(const struct units_job *j, uint32_t half, uint64_t begin, uint64_t end)
-{
-	const struct verify_room *room = j->room;
 	uint64_t from = begin & ~(uint64_t)(SHARD_PAGE_BYTES - 1), to = align_up(end, SHARD_PAGE_BYTES);
 
-	return (struct read_ahead_job){.fd = room->fd,
-				       .direct_fd = room->direct_fd,
-				       .buffer = room->buffer + half * (VERIFY_BUFFER_BYTES / 2),
+	return (struct read_ahead_job){.fd = f->fd,
+				       .direct_fd = f->direct_fd,
+				       .buffer = room->buffer + half * VERIFY_HALF_BYTES,
 				       .offset = from,
 				       .bytes = (size_t)(to - from),
-				       .path = j->r->path};
+				       .path = path};
 }
 
-/* Of a whole shard: when a piece is there, begin to read the next one of its group. */
-static void read_next(const struct units_job *j)
+void verify_begin(struct verify_room *room, struct shard_reader *r, uint64_t shard, uint32_t group, uint64_t unit,
+		  uint64_t count, struct verify_place *out)
 {
-	struct verify_room *room = j->room;
-	struct units_job next = {.r = j->r, .group = j->group, .unit = j->end_unit};
+	struct units_job j = {.r = r, .group = group, .unit = unit, .count = count};
+	unsigned half = room->is_taken[0];
+	struct verify_file *f = &room->file[room->last];
 	struct read_ahead_job job;
 
-	if (!room->whole || next.unit == reader_unit_count(j->r, j->group))
+	if (f->shard != shard) {
+		room->last = !room->last; /* no piece is left of the shard that was there */
+		f = &room->file[room->last];
+		close_file(f);
+		f->shard = shard;
+	}
+	*out = (struct verify_place){.file = room->last, .half = VERIFY_NO_HALF};
+	/* whatever fails here, verify_enter() and verify_units() will see it, and say so */
+	if (!count || room->is_taken[half] || open_file(room, f, r, NULL) || f->cached ||
+	    reader_guarded(r, range_work, &j, NULL) || j.rc)
 		return;
-	next.count = verify_piece(j->r, room->whole, j->group, next.unit);
-	if (reader_guarded_brief(j->r, range_work, &next, NULL) || next.rc || !is_read(room, next.begin, next.end))
-		return; /* verify_units() will see it, and say so */
-	job = reading(j, !room->half, next.begin, next.end);
-	read_ahead_start(room->ahead, &job);
-	room->next_begin = next.begin;
-	room->next_end = next.end;
+	if (j.end - j.begin <= AHEAD_LEAST_BYTES || j.end - j.begin > HALF_ROOM_BYTES)
+		return;
+	if (!room->ahead)
+		room->ahead = read_ahead_open(f->direct_fd >= 0);
+	if (!room->ahead)
+		return;
+	room->is_taken[half] = true;
+	out->half = half;
+	out->begin = j.begin;
+	out->end = j.end;
+	job = reading(room, f, r->path, half, j.begin, j.end);
+	read_ahead_start(room->ahead, half, &job);
+}
+
+void verify_end(struct verify_room *room, struct verify_place *place)
+{
+	if (place->half == VERIFY_NO_HALF)
+		return;
+	read_ahead_end(room->ahead, place->half);
+	room->is_taken[place->half] = false;
+	place->half = VERIFY_NO_HALF;
 }
 
 /* Is the unit in the buffer?  Waits until it is. */
@@ -237,10 +280,8 @@ static int await_unit(struct units_job *j)
 		return rc;
 	j->ready = (size_t)min_u64(align_up(one.end - j->from, READ_AHEAD_STEP_BYTES), j->bytes_wanted);
 	turns_give(j->room->turns);
-	rc = read_ahead_wait(j->room->ahead, j->ready, j->err);
+	rc = read_ahead_wait(j->room->ahead, j->room->place.half, j->ready, j->err);
 	turns_take(j->room->turns);
-	if (!rc && j->ready == j->bytes_wanted)
-		read_next(j);
 	return rc;
 }
 
@@ -270,29 +311,37 @@ static int check_buffered(struct units_job *j)
 	return rc;
 }
 
-/* Have the units read, or read them now if they are short. */
+/* Are the units to be read into the buffer?  If they do not fit one half, both have to be free. */
+static bool is_read(const struct units_job *j)
+{
+	const struct verify_room *room = j->room;
+	uint64_t bytes = j->end - j->begin;
+	bool fits = bytes <= HALF_ROOM_BYTES ||
+		    (bytes <= WHOLE_ROOM_BYTES && !room->whole && !room->is_taken[0] && !room->is_taken[1]);
+
+	return bytes && fits && !room->file[room->place.file].cached;
+}
+
+/* Have the units read, or read them now if that was not begun. */
 static int read_range(struct units_job *j)
 {
 	struct verify_room *room = j->room;
-	bool begun = room->next_begin == j->begin && room->next_end == j->end;
+	const struct verify_place *place = &room->place;
+	unsigned half = place->half;
 	struct read_ahead_job job;
 	int rc;
 
-	room->half = begun ? !room->half : 0;
-	room->next_begin = room->next_end = 0;
-	job = reading(j, room->half, j->begin, j->end);
+	j->filling = half != VERIFY_NO_HALF && place->begin == j->begin && place->end == j->end;
+	if (half == VERIFY_NO_HALF)
+		half = room->is_taken[0]; /* one of them is free: nothing is begun behind a piece that is not */
+	else if (!j->filling)
+		read_ahead_end(room->ahead, half); /* the index of chunks was changed meanwhile */
+	job = reading(room, &room->file[place->file], j->r->path, half, j->begin, j->end);
 	j->bytes = job.buffer;
 	j->from = job.offset;
 	j->bytes_wanted = job.bytes;
-	if (job.bytes > READ_AHEAD_STEP_BYTES && !room->ahead)
-		room->ahead = read_ahead_open();
-	j->filling = begun || (job.bytes > READ_AHEAD_STEP_BYTES && room->ahead);
-	if (j->filling) {
-		if (!begun)
-			read_ahead_start(room->ahead, &job);
+	if (j->filling)
 		return SHARD_OK;
-	}
-	read_ahead_end(room->ahead); /* it may be busy with something else that was begun */
 	turns_give(room->turns);
 	rc = read_ahead_now(&job, j->err);
 	turns_take(room->turns);
@@ -332,13 +381,8 @@ int verify_hash_map(struct shard_reader *r, struct verify_whole *whole, uint64_t
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
 		 uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err)
 {
-	struct units_job j = {.r = r,
-			      .room = room,
-			      .group = group,
-			      .unit = unit,
-			      .count = count,
-			      .end_unit = unit + count,
-			      .err = err};
+	struct units_job j = {.r = r, .room = room, .group = group, .unit = unit, .count = count, .err = err};
+	struct verify_file *f = &room->file[room->place.file];
 	int rc = reader_check_tables(r, group, err), worst = SHARD_OK;
 	uint64_t faults;
 	struct shard_error first;
@@ -358,9 +402,9 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 	if (rc)
 		return rc;
 	j.bytes = r->map;
-	if (is_read(room, j.begin, j.end))
+	if (is_read(&j))
 		rc = read_range(&j);
-	else if (!room->cached)
+	else if (!f->cached)
 		file_will_need(r->map + j.begin, (size_t)(j.end - j.begin));
 	faults = file_major_faults();
 	while (!rc && j.count) {
@@ -368,19 +412,15 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 		if (rc || !j.rc)
 			continue;
 		error_prefix(err, r->path);
-		if (!on_problem) {
-			read_ahead_end(room->ahead);
+		if (!on_problem)
 			return j.rc;
-		}
 		on_problem(context, err);
 		if (!worst && err)
 			first = *err;
 		worst = worst ? worst : j.rc;
 	}
-	if (!room->whole)
-		read_ahead_end(room->ahead);
-	if (room->cached && file_major_faults() - faults > FAULTS_MAX)
-		room->cached = false;
+	if (f->cached && file_major_faults() - faults > FAULTS_MAX)
+		f->cached = false;
 	if (worst && !rc && err)
 		*err = first;
 	*bytes += j.checked;

@@ -340,11 +340,14 @@ static const struct story {
 	const char *name;
 	int (*run)(struct shard_error *err);
 	const char *makes; /* in `work`, or in `ready` if it begins with '='; NULL for nothing */
-	/* allocations that only make it faster: one for each shard that is verified; or ANY_NUMBER */
+	/*
+	 * allocations that only make it faster, at most: for each shard that is verified one to fetch its tables, and
+	 * five to read ahead (three in a build without io_uring), where there is as much; or ANY_NUMBER
+	 */
 	unsigned spared;
 } stories[] = {
-	{"write a shard", write_shard, "00000.shard", 1},
-	{"write it again", write_again, NULL, 2}, /* what was written, and what was there */
+	{"write a shard", write_shard, "00000.shard", 6},
+	{"write it again", write_again, NULL, 12}, /* what was written, and what was there */
 	{"seal two shards", seal_two, "=dataset.manifest", 0},
 	{"seal with known hashes", seal_known, "=dataset.manifest", 0},
 	{"open, read, keys", read_records, NULL, 0},
@@ -467,7 +470,7 @@ TEST(every_allocation_fails)
 					break;
 			}
 		STORY("%s, failures that did not show", s->name);
-		CHECK(spared == s->spared || s->spared == ANY_NUMBER);
+		CHECK(spared <= s->spared && (spared || !s->spared || s->spared == ANY_NUMBER));
 		printf("%-24s %4lu runs with a failed allocation\n", s->name, injected - before);
 	}
 	CHECK(injected > 300);

@@ -376,7 +376,7 @@ static int child(int code, const struct story *want, bool uring_wanted)
 
 TEST(without_io_uring_the_same_comes_by_pread)
 {
-	struct engine *e = engine_open(4);
+	struct engine *e = engine_open(4, 1);
 	bool uring = engine_is_uring(e);
 	struct path here, above;
 	struct story want;

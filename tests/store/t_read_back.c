@@ -3,9 +3,12 @@
  * t_read_back.c - what a read leaves behind does not reach the next one: errors, ranges that are
  * held in memory, and each byte of a table's hash
  *
- * LDFLAGS: -Wl,--wrap=checksum128
+ * LDFLAGS: -Wl,--wrap=checksum128,--wrap=engine_is_uring
  */
+#include <fcntl.h>
+
 #include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
@@ -52,46 +55,100 @@ TEST(each_byte_of_a_hash_counts)
 	unlink(p.text);
 }
 
-/* ---- a thread that reads ahead ---- */
+/* ---- reading ahead, by io_uring and by a thread ---- */
+
+static bool without_uring;
+
+bool __real_engine_is_uring(const struct engine *e);
+bool __wrap_engine_is_uring(const struct engine *e);
+
+bool __wrap_engine_is_uring(const struct engine *e)
+{
+	return !without_uring && __real_engine_is_uring(e);
+}
+
+#define AHEAD_BYTES (5 * READ_AHEAD_STEP_BYTES + 4096) /* of the file */
+
+/* Jobs of either kind, in turn; which of them fail, and how much of them can be used all the same. */
+static const struct {
+	size_t offset, bytes, there;
+	bool is_dropped; /* it is ended when its first bytes are there */
+} ahead_jobs[] = {
+	{0, 3 * READ_AHEAD_STEP_BYTES + 4096, 3 * READ_AHEAD_STEP_BYTES + 4096, false},
+	{AHEAD_BYTES, READ_AHEAD_STEP_BYTES, 0, false}, /* behind the end of the file */
+	{2 * READ_AHEAD_STEP_BYTES, 3 * READ_AHEAD_STEP_BYTES, 3 * READ_AHEAD_STEP_BYTES, true},
+	{4096, 4096, 4096, false},
+	{READ_AHEAD_STEP_BYTES, 6 * READ_AHEAD_STEP_BYTES, 4 * READ_AHEAD_STEP_BYTES, false}, /* over its end */
+	{3 * READ_AHEAD_STEP_BYTES, 2 * READ_AHEAD_STEP_BYTES, 2 * READ_AHEAD_STEP_BYTES, false},
+};
+
+static void check_ahead_job(struct read_ahead *ahead, size_t i, const uint8_t *want, const uint8_t *got)
+{
+	struct shard_error err = {.message = ""};
+	size_t bytes = ahead_jobs[i].bytes, there = ahead_jobs[i].there;
+
+	for (size_t at = 0; at < there && !(at && ahead_jobs[i].is_dropped); at += READ_AHEAD_STEP_BYTES) {
+		size_t end = there - at < READ_AHEAD_STEP_BYTES ? there : at + READ_AHEAD_STEP_BYTES;
+
+		CHECK_OK(read_ahead_wait(ahead, i % 2, end, &err));
+		CHECK_MEM(got + at, want + ahead_jobs[i].offset + at, end - at);
+	}
+	if (there < bytes) {
+		CHECK_EQ(read_ahead_wait(ahead, i % 2, bytes, &err), SHARD_E_IO);
+		CHECK(strstr(err.message, "t_read_back"));
+		CHECK_EQ(read_ahead_wait(ahead, i % 2, bytes, NULL), SHARD_E_IO);
+	}
+	read_ahead_end(ahead, i % 2);
+}
 
 TEST(an_error_ends_with_its_read)
 {
-	static const size_t bytes = 3 * READ_AHEAD_STEP_BYTES + 100;
-	uint8_t *want = malloc(bytes), *got = malloc(bytes);
-	struct read_ahead *ahead = read_ahead_open();
-	struct shard_error err = {.message = ""};
+	static const char *const ways[] = {"as it can", "without io_uring", "without O_DIRECT"};
+	uint8_t *want = malloc(AHEAD_BYTES), *got[2];
 	struct path p;
 	struct prng random = {7};
 	int fd;
 
-	CHECK(want && got && ahead);
-	prng_fill(&random, want, bytes);
+	CHECK(want);
+	for (int i = 0; i < 2; i++)
+		CHECK(!posix_memalign((void **)&got[i], 4096, READ_AHEAD_STEPS_MOST * READ_AHEAD_STEP_BYTES));
+	prng_fill(&random, want, AHEAD_BYTES);
 	tmp(&p, "t_read_back.%d.bytes", (int)getpid());
-	file_make(p.text, want, bytes);
+	file_make(p.text, want, AHEAD_BYTES);
 	fd = open(p.text, O_RDONLY | O_CLOEXEC);
 	CHECK(fd >= 0);
-	for (int turn = 0; turn < 6; turn++) {
-		bool fails = turn % 2 == 0;
-		struct read_ahead_job job = {
-			.path = p.text,
-			.fd = fd,
-			.direct_fd = -1,
-			.buffer = got,
-			.offset = fails ? bytes : 0, /* behind the end of the file */
-			.bytes = bytes,
-		};
+	for (int way = 0; way < 3; way++) {
+		int direct_fd = way == 2 ? -1 : file_open_direct(p.text);
+		struct read_ahead *ahead;
 
-		STORY("turn %d", turn);
-		memset(got, 0, bytes);
-		read_ahead_start(ahead, &job);
-		CHECK_EQ(read_ahead_wait(ahead, bytes, &err), fails ? SHARD_E_IO : SHARD_OK);
-		CHECK(fails || !memcmp(got, want, bytes));
+		without_uring = way == 1;
+		ahead = read_ahead_open(direct_fd >= 0);
+		CHECK(ahead);
+		/* each is begun before the one before it is used, as verify does */
+		for (size_t i = 0; i <= 3 * COUNT(ahead_jobs); i++) {
+			size_t next = i % COUNT(ahead_jobs), now = (i + COUNT(ahead_jobs) - 1) % COUNT(ahead_jobs);
+			struct read_ahead_job job = {.path = p.text,
+						     .fd = fd,
+						     .direct_fd = direct_fd,
+						     .buffer = got[next % 2],
+						     .offset = ahead_jobs[next].offset,
+						     .bytes = ahead_jobs[next].bytes};
+
+			STORY("%s, job %zu", ways[way], now);
+			memset(got[next % 2], 0, job.bytes);
+			read_ahead_start(ahead, next % 2, &job);
+			if (i)
+				check_ahead_job(ahead, now, want, got[now % 2]);
+		}
+		read_ahead_close(ahead); /* with a job that nobody has waited for */
+		file_close(direct_fd);
 	}
-	read_ahead_close(ahead);
+	without_uring = false;
 	close(fd);
 	unlink(p.text);
 	free(want);
-	free(got);
+	free(got[0]);
+	free(got[1]);
 }
 
 /* ---- units that fit the buffer, come to it in steps, or do not fit it ---- */

@@ -30,8 +30,8 @@ uint64_t __real_checksum64(const void *data, size_t bytes);
 uint64_t __wrap_checksum64(const void *data, size_t bytes);
 int __real_file_temp_sync(struct file_temp *t, struct shard_error *err);
 int __wrap_file_temp_sync(struct file_temp *t, struct shard_error *err);
-int __real_read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err);
-int __wrap_read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err);
+int __real_read_ahead_wait(struct read_ahead *f, unsigned which, size_t bytes, struct shard_error *err);
+int __wrap_read_ahead_wait(struct read_ahead *f, unsigned which, size_t bytes, struct shard_error *err);
 int __real_drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 int __wrap_drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 int __real_drain_wait(struct drain *d, struct shard_error *err);
@@ -67,10 +67,10 @@ int __wrap_file_temp_sync(struct file_temp *t, struct shard_error *err)
 	return __real_file_temp_sync(t, err);
 }
 
-int __wrap_read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err)
+int __wrap_read_ahead_wait(struct read_ahead *f, unsigned which, size_t bytes, struct shard_error *err)
 {
 	waits_now();
-	return __real_read_ahead_wait(f, bytes, err);
+	return __real_read_ahead_wait(f, which, bytes, err);
 }
 
 int __wrap_drain_put(struct drain *d, size_t bytes, struct shard_error *err)

@@ -3,8 +3,9 @@
  * t_verify_reads.c - samples, progress, and the same verdict whatever way the bytes are read
  *
  * LDFLAGS: -Wl,--wrap=verify_units,--wrap=file_seems_cached,--wrap=file_open_direct
- * LDFLAGS: -Wl,--wrap=file_read_at
+ * LDFLAGS: -Wl,--wrap=file_read_at,--wrap=engine_is_uring,--wrap=engine_put,--wrap=engine_get
  */
+#include <errno.h>
 #include <fcntl.h>
 
 #include "libshard/io/io.h"
@@ -12,9 +13,22 @@
 
 /* ---- the page cache, as tests want it ---- */
 
-/* How the page cache and O_DIRECT shall look. */
-static enum { AS_IT_IS, HOT, COLD, COLD_WITHOUT_DIRECT, COLD_DIRECT_FAILS } cache;
-static unsigned direct_reads, ordinary_reads;
+/* How the page cache, io_uring and O_DIRECT shall look. */
+static enum {
+	AS_IT_IS,
+	HOT,
+	COLD,
+	COLD_DIRECT_FAILS,
+	COLD_WITHOUT_URING,
+	COLD_DIRECT_FAILS_WITHOUT_URING,
+	COLD_WITHOUT_DIRECT
+} cache;
+static unsigned direct_reads, ordinary_reads, uring_reads;
+
+static bool direct_fails(void)
+{
+	return cache == COLD_DIRECT_FAILS || cache == COLD_DIRECT_FAILS_WITHOUT_URING;
+}
 
 bool __real_file_seems_cached(int fd, uint64_t bytes, bool *whole);
 bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole);
@@ -40,9 +54,50 @@ int __wrap_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const 
 	pthread_mutex_lock(&lock);
 	*(direct ? &direct_reads : &ordinary_reads) += 1;
 	pthread_mutex_unlock(&lock);
-	if (direct && cache == COLD_DIRECT_FAILS)
+	if (direct && direct_fails())
 		return SHARD_E_IO;
 	return __real_file_read_at(fd, out, bytes, offset, path, err);
+}
+
+bool __real_engine_is_uring(const struct engine *e);
+bool __wrap_engine_is_uring(const struct engine *e);
+void __real_engine_put(struct engine *e, struct engine_read *r);
+void __wrap_engine_put(struct engine *e, struct engine_read *r);
+struct engine_read *__real_engine_get(struct engine *e);
+struct engine_read *__wrap_engine_get(struct engine *e);
+
+bool __wrap_engine_is_uring(const struct engine *e)
+{
+	return cache != COLD_WITHOUT_URING && cache != COLD_DIRECT_FAILS_WITHOUT_URING && __real_engine_is_uring(e);
+}
+
+void __wrap_engine_put(struct engine *e, struct engine_read *r)
+{
+	pthread_mutex_lock(&lock);
+	direct_reads++;
+	uring_reads++;
+	pthread_mutex_unlock(&lock);
+	__real_engine_put(e, r);
+}
+
+struct engine_read *__wrap_engine_get(struct engine *e)
+{
+	struct engine_read *r = __real_engine_get(e);
+
+	if (direct_fails()) {
+		memset(r->dst, 0xee, r->bytes);
+		r->os_code = EIO;
+	}
+	return r;
+}
+
+static bool has_uring(void)
+{
+	struct engine *e = engine_open(1, 1);
+	bool has = e && __real_engine_is_uring(e);
+
+	engine_close(e);
+	return has;
 }
 
 /* ---- samples ---- */
@@ -215,12 +270,19 @@ static void make_large(uint32_t codec)
 
 TEST(the_verdict_does_not_depend_on_where_the_bytes_are)
 {
-	static const char *const stories[] = {"as it is", "hot", "cold", "cold, no O_DIRECT", "cold, O_DIRECT fails"};
+	static const char *const stories[] = {"as it is",
+					      "hot",
+					      "cold",
+					      "cold, O_DIRECT fails",
+					      "cold, no io_uring",
+					      "cold, O_DIRECT fails, no io_uring",
+					      "cold, no O_DIRECT"};
 	static struct told told, first;
+	struct shard_verify_report counted = {0};
 
 	for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
 		make_large(codec);
-		for (int way = AS_IT_IS; way <= COLD_DIRECT_FAILS; way++) {
+		for (int way = AS_IT_IS; way <= COLD_WITHOUT_DIRECT; way++) {
 			struct shard_verify_report report;
 			bool has_direct;
 			int fd;
@@ -228,11 +290,17 @@ TEST(the_verdict_does_not_depend_on_where_the_bytes_are)
 
 			STORY("codec %u, %s", codec, stories[way]);
 			cache = way;
-			direct_reads = ordinary_reads = 0;
+			direct_reads = ordinary_reads = uring_reads = 0;
 			CHECK_EQ(verify(2, &told, &report, NULL), SHARD_E_CORRUPT);
-			if (way == AS_IT_IS)
+			if (way == AS_IT_IS) {
 				first = told;
+				counted = report;
+			}
 			CHECK_EQ(report.problem_count, first.count);
+			CHECK_EQ(report.shard_count, counted.shard_count);
+			CHECK_EQ(report.record_count, counted.record_count);
+			CHECK_EQ(report.unit_count, counted.unit_count);
+			CHECK_EQ(report.bytes, counted.bytes);
 			CHECK_EQ(told.count, first.count);
 			for (unsigned k = 0; k < told.count; k++)
 				CHECK_STR(told.message[k], first.message[k]);
@@ -241,9 +309,44 @@ TEST(the_verdict_does_not_depend_on_where_the_bytes_are)
 			file_close(fd);
 			CHECK(way != HOT || !direct_reads);
 			CHECK(way != COLD_WITHOUT_DIRECT || !direct_reads);
-			CHECK(!has_direct || (way != COLD && way != COLD_DIRECT_FAILS) || direct_reads >= 4);
+			CHECK(!has_direct || way < COLD || way > COLD_DIRECT_FAILS_WITHOUT_URING || direct_reads >= 4);
+			CHECK(way == AS_IT_IS || codec != SHARD_RAW ||
+			      (uring_reads > 0) ==
+				      (has_direct && has_uring() && (way == COLD || way == COLD_DIRECT_FAILS)));
 		}
 		CHECK(first.count >= (codec == SHARD_RAW ? 21 : 2)); /* units, and the SHA-256 */
+	}
+	cache = AS_IT_IS;
+}
+
+/*
+ * While the last units of a shard are being read, one thread opens the next shard.  What is wrong
+ * with that one is told after what is wrong with those units, and not at all if they end the run.
+ */
+TEST(a_shard_that_is_opened_ahead_is_not_told_ahead)
+{
+	struct shard_verify_options o = {.size = sizeof(o), .thread_count = 1};
+	struct shard_verify_report report;
+	struct shard_error err;
+	struct shard_dataset *ds;
+	struct path p;
+
+	make_large(SHARD_RAW);
+	in_folder(&p, "1.shard");
+	file_flip(p.text, section_of(p.text, 4, 0).offset + 8, 1); /* a table */
+	for (int damaged = 1; damaged >= 0; damaged--) {
+		damage_records("0.shard", 59, 1); /* the second time it mends that */
+		for (int way = HOT; way <= COLD_WITHOUT_DIRECT; way++) {
+			STORY("way %d, %s", way, damaged ? "with damage before" : "without");
+			cache = way;
+			CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
+			CHECK_EQ(shard_dataset_verify(ds, &o, &report, &err), SHARD_E_CORRUPT);
+			CHECK(strstr(err.message, damaged ? "/0.shard: " : "/1.shard: "));
+			CHECK_EQ(report.problem_count, 1);
+			CHECK_EQ(report.shard_count, 1);
+			CHECK_EQ(report.record_count, 60);
+			shard_dataset_close(ds);
+		}
 	}
 	cache = AS_IT_IS;
 }

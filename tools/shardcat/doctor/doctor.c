@@ -305,7 +305,7 @@ static void look_at_uring(const struct doctor *d, const char *release)
 {
 	struct finding f = {.name = "io_uring", .verdict = VERDICT_SLOWER};
 	struct io_uring_params params = {.flags = 0};
-	struct engine *e = engine_open(1);
+	struct engine *e = engine_open(1, 1);
 	bool ours = e && engine_is_uring(e), is_filtered;
 	uint64_t disabled = UINT64_MAX;
 	char text[FILE_BYTES];
