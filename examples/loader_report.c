@@ -86,9 +86,9 @@ static void report(const struct shard_loader_stats *now, const struct shard_load
 		printf("damage: rows substituted %" PRIu64 ", masked %" PRIu64 "\n", d.substituted_count,
 		       d.masked_count);
 	if (d.device_bytes)
-		printf("to the GPU %.1f MB/s (out of the page cache %.1f %%, pageable %.1f %%), waited for it %.1f %%\n",
-		       (double)d.device_bytes / 1e6 / seconds,
-		       percent((double)d.cached_bytes, (double)d.device_bytes),
+		printf("to the GPU %.1f MB/s (out of the page cache %.1f %%, pageable %.1f %%), waited for it %.1f "
+		       "%%\n",
+		       (double)d.device_bytes / 1e6 / seconds, percent((double)d.cached_bytes, (double)d.device_bytes),
 		       percent((double)d.pageable_bytes, (double)d.device_bytes),
 		       percent((double)d.device_wait_ns, (double)d.elapsed_ns));
 	printf("%s\n", slower_side(&d, !before->batch_count));

@@ -24,12 +24,12 @@ static struct shard_error err;
 /* ---- wraps ---- */
 
 static uint64_t piece_bytes;
-static _Atomic uint64_t available;   /* 0: what the machine has */
+static _Atomic uint64_t available;	 /* 0: what the machine has */
 static atomic_uint pin_count, pin_fails; /* page-locks of maps, and the one that fails; 0: none does */
 static int pin_result;			 /* of the driver, then */
 static uint8_t *neighbours;		 /* where the next map begins; NULL: anywhere */
-static uint64_t shift;	/* of each copy out of the page cache, for the control */
-static atomic_bool stays; /* what is unmapped; the control would end the fake driver */
+static uint64_t shift;			 /* of each copy out of the page cache, for the control */
+static atomic_bool stays;		 /* what is unmapped; the control would end the fake driver */
 
 uint64_t __wrap_cuda_map_least_bytes(void);
 uint64_t __wrap_cuda_map_piece_bytes(void);
@@ -451,7 +451,9 @@ TEST(what_is_hashed)
 {
 	static const struct {
 		uint32_t check, least, most; /* times that a record is hashed in four epochs */
-	} rows[] = {{SHARD_CHECK_DEVICE, 1, 2}, {SHARD_CHECK_FIRST, 1, 1}, {SHARD_CHECK_NEVER, 0, 0},
+	} rows[] = {{SHARD_CHECK_DEVICE, 1, 2},
+		    {SHARD_CHECK_FIRST, 1, 1},
+		    {SHARD_CHECK_NEVER, 0, 0},
 		    {SHARD_CHECK_ALWAYS, 4, 6}};
 
 	open_pieces(40);
@@ -570,8 +572,10 @@ TEST(what_is_broken_is_noticed)
 	atomic_store(&stays, true);
 	inject_nothing();
 	open_maps(&t,
-		  (struct shard_loader_options){
-			  .batch_records = 9, .order.shuffle = SHARD_SEQUENTIAL, .thread_count = 1, .gpu.pin_most = 60000},
+		  (struct shard_loader_options){.batch_records = 9,
+						.order.shuffle = SHARD_SEQUENTIAL,
+						.thread_count = 1,
+						.gpu.pin_most = 60000},
 		  0);
 	fake->seed(0, 3000);
 	for (int i = 0; i < 60 && !fake->sins(FAKE_FREED_IN_USE); i++) {

@@ -477,20 +477,19 @@ static PyObject *stats(PyObject *self, PyObject *Py_UNUSED(unused))
 	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_stats(l->l, &s);
-	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,"
-			     "s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}",
-			     "batch_count", s.batch_count, "record_count", s.record_count, "bytes", s.bytes,
-			     "filled_record_count", s.filled_record_count, "filled_bytes", s.filled_bytes,
-			     "checked_unit_count", s.checked_unit_count, "elapsed_ns", s.elapsed_ns, "next_wait_ns",
-			     s.next_wait_ns, "next_wait_count", s.next_wait_count, "fill_ns", s.fill_ns, "fill_cpu_ns",
-			     s.fill_cpu_ns, "slot_wait_ns", s.slot_wait_ns, "mapped_bytes", s.mapped_bytes,
-			     "direct_bytes", s.direct_bytes, "pread_bytes", s.pread_bytes, "substituted_count",
-			     s.substituted_count, "masked_count", s.masked_count, "thread_count", s.thread_count,
-			     "has_uring", s.has_uring ? Py_True : Py_False, "stage_bytes", s.stage_bytes,
-			     "decoded_chunk_count", s.decoded_chunk_count, "unfinished_chunk_count",
-			     s.unfinished_chunk_count, "device_bytes", s.device_bytes, "pageable_bytes",
-			     s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "cached_bytes", s.cached_bytes,
-			     "registered_bytes", s.registered_bytes, "device_wait_ns", s.device_wait_ns);
+	return Py_BuildValue(
+		"{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,"
+		"s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}",
+		"batch_count", s.batch_count, "record_count", s.record_count, "bytes", s.bytes, "filled_record_count",
+		s.filled_record_count, "filled_bytes", s.filled_bytes, "checked_unit_count", s.checked_unit_count,
+		"elapsed_ns", s.elapsed_ns, "next_wait_ns", s.next_wait_ns, "next_wait_count", s.next_wait_count,
+		"fill_ns", s.fill_ns, "fill_cpu_ns", s.fill_cpu_ns, "slot_wait_ns", s.slot_wait_ns, "mapped_bytes",
+		s.mapped_bytes, "direct_bytes", s.direct_bytes, "pread_bytes", s.pread_bytes, "substituted_count",
+		s.substituted_count, "masked_count", s.masked_count, "thread_count", s.thread_count, "has_uring",
+		s.has_uring ? Py_True : Py_False, "stage_bytes", s.stage_bytes, "decoded_chunk_count",
+		s.decoded_chunk_count, "unfinished_chunk_count", s.unfinished_chunk_count, "device_bytes",
+		s.device_bytes, "pageable_bytes", s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "cached_bytes",
+		s.cached_bytes, "registered_bytes", s.registered_bytes, "device_wait_ns", s.device_wait_ns);
 }
 
 /* (status, message) of the row that was substituted or masked last, or None. */
