@@ -15,7 +15,6 @@
  */
 #include "libshard/gpu/gpu.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 
 #include "libshard/base/bytes.h"
@@ -77,15 +76,10 @@ static _Atomic uint64_t locked_bytes;
 /* How many processes of this job may run on this host: one for each GPU. */
 static uint32_t ranks_here(uint32_t world)
 {
-	DIR *gpus = opendir("/proc/driver/nvidia/gpus");
-	uint32_t count = 0;
+	uint32_t gpus = gpu_count_of_host();
 
-	for (struct dirent *e = gpus ? readdir(gpus) : NULL; e; e = readdir(gpus))
-		count += e->d_name[0] != '.';
-	if (gpus)
-		closedir(gpus);
-	count = count ? count : GPUS_MOST;
-	return world < count ? world : count;
+	gpus = gpus ? gpus : GPUS_MOST;
+	return world < gpus ? world : gpus;
 }
 
 /* Add bytes, unless that would be more than `most`. */

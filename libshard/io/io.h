@@ -317,6 +317,8 @@ bool proc_read(const char *path, char *text, size_t room);
 /* The number behind `word` in the file; UINT64_MAX if there is none, or if it says "max". */
 uint64_t proc_number(const char *path, const char *word);
 
+/* How many GPUs the driver of NVIDIA has found in this machine; 0: it does not say. */
+uint32_t gpu_count_of_host(void);
 /* How many maps a process may have: vm.max_map_count. */
 uint64_t memory_maps_most(void);
 

@@ -4,6 +4,7 @@
  */
 #include "libshard/io/io.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -153,4 +154,16 @@ uint64_t available_memory_bytes(void)
 		least = left < least ? left : least;
 	}
 	return least;
+}
+
+uint32_t gpu_count_of_host(void)
+{
+	DIR *gpus = opendir("/proc/driver/nvidia/gpus");
+	uint32_t count = 0;
+
+	for (struct dirent *e = gpus ? readdir(gpus) : NULL; e; e = readdir(gpus))
+		count += e->d_name[0] != '.';
+	if (gpus)
+		closedir(gpus);
+	return count;
 }

@@ -220,7 +220,6 @@ class Loader:
         gpu: int | None = None,
         stream: object = None,
         pool_bytes: int = 0,
-        pin_most: int = 0,
         corrupt_most: int = 0,
         source: Selection | Mix | None = None,
         fields: int = 0,
@@ -231,6 +230,7 @@ class Loader:
         resume_appended: bool = False,
         pin: bool = False,
         make_memory: Callable[[int], tuple[object, int]] | None = None,
+        pin_most: int = 0,
     ) -> Self: ...
     @property
     def closed(self) -> bool: ...

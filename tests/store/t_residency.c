@@ -6,7 +6,7 @@
  * counts as cached.  Its pages then come one by one, each a wait: 20 to 100 times slower.  And what
  * was just written must be read back from the disk, whatever the cache says.
  *
- * LDFLAGS: -Wl,--wrap=file_seems_cached,--wrap=file_major_faults,--wrap=file_read_at
+ * LDFLAGS: -Wl,--wrap=file_seems_cached,--wrap=file_major_faults,--wrap=file_read_at,--wrap=engine_put
  */
 #include "libshard/io/io.h"
 #include "shard_pack.h"
@@ -15,7 +15,7 @@
 #define RECORDS 400u /* of 147 KiB: four pieces of work */
 
 static bool frozen;	    /* nobody is told of faults */
-static uint64_t data_bytes; /* asked of file_read_at() in pieces larger than any table */
+static uint64_t data_bytes; /* asked of a disk, in pieces larger than any table */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool __real_file_seems_cached(int fd, uint64_t bytes, bool *whole);
@@ -44,6 +44,17 @@ int __wrap_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const 
 	data_bytes += bytes > (1u << 20) ? bytes : 0;
 	pthread_mutex_unlock(&lock);
 	return __real_file_read_at(fd, out, bytes, offset, path, err);
+}
+
+void __real_engine_put(struct engine *e, struct engine_read *r);
+void __wrap_engine_put(struct engine *e, struct engine_read *r);
+
+void __wrap_engine_put(struct engine *e, struct engine_read *r)
+{
+	pthread_mutex_lock(&lock);
+	data_bytes += r->bytes > (1u << 20) ? r->bytes : 0;
+	pthread_mutex_unlock(&lock);
+	__real_engine_put(e, r);
 }
 
 /* Out of the page cache; false where the file lives nowhere else. */
