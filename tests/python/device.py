@@ -186,6 +186,25 @@ class Device(unittest.TestCase):
         # The first copies are our own, to memory that is not page-locked.
         self.assertEqual([CONTROL.sins(i) for i in range(1, 6)], [0] * 5)
 
+    @unittest.skipIf("GATE" in os.environ, "the page cache seems to hold nothing")
+    def test_records_of_64_kib_come_out_of_the_page_cache(self):
+        data.pack_images("large", 40, side=160)
+        with libshard.open("large") as self.ds:
+            want = self.wanted()
+            for pin_most, pinned in ((None, True), (0, False), (2 * 10**6, False), (4 * 10**6, True)):  # of one piece
+                with self.subTest(pin_most=pin_most):
+                    self.assertEqual(self.take(lambda i: 1, pin_most=pin_most), want)
+                    with libshard.Loader(self.ds, 7, device="cuda", pin_most=pin_most) as loader:
+                        for _ in range(8):
+                            for batch in loader:
+                                del batch
+                        stats = loader.stats()
+                        self.assertEqual(stats["registered_bytes"] >= 40 * 160 * 160 * 3, pinned)
+                        self.assertEqual(stats["cached_bytes"] > 0, pinned)
+                        self.assertEqual("out of the page cache" in loader.summary(), pinned)
+        with self.assertRaisesRegex(libshard.ArgumentError, "pin_most needs device='cuda'"):
+            libshard.Loader("large", 7, pin_most=1)
+
     def test_a_slot_that_goes_back_too_early_would_be_seen(self):
         # The copies are queued on a stream that the array was not asked for: what the loader cannot
         # know of.

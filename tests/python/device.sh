@@ -13,7 +13,9 @@ twins() { # LIBRARY FLAG...: the kernels of libshard as C, which the driver then
 twins twins.so
 ${CC:-cc} -shared -fPIC -O1 -D_GNU_SOURCE -o gate.so "$ROOT/tests/python/gate.c" -ldl
 export LD_LIBRARY_PATH=$BUILD/tests/cuda/full FAKE_DRIVER=1
-PRELOAD=$PWD/gate.so TWINS=$PWD/twins.so python "$ROOT/tests/python/device.py"
+GATE=1 PRELOAD=$PWD/gate.so TWINS=$PWD/twins.so python "$ROOT/tests/python/device.py"
+TWINS=$PWD/twins.so python "$ROOT/tests/python/device.py" \
+	Device.test_records_of_64_kib_come_out_of_the_page_cache
 
 # Pools that take the wrong rows would be seen.
 mkdir -p broken/libshard/gpu
