@@ -8,6 +8,7 @@ JSON goes to standard output, progress and a table to standard error.  Exit stat
 delivered something else than it should, 2 usage, 3 I/O or memory, 4 no GPU or a package is missing.
 """
 import argparse
+import functools
 import importlib.util
 import inspect
 import json
@@ -44,7 +45,8 @@ PACKAGES = {"torch": "torch", "numpy": "numpy", "pillow": "PIL"}  # for pip, for
 WRONG, SYSTEM, UNSUPPORTED = 1, 3, 4
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 AREA, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)  # of random-resized crops, as torchvision and libshard have them
-WARM_STEPS = 12  # before the clock starts; more if a side has more batches ready by then
+WARM_STEPS = 12  # that are trained first, while cuDNN tries its algorithms
+LIBSHARD_AHEAD = 8  # batches that libshard may have ready: 5 in CPU memory, 3 on the GPU
 PREFETCH_FACTOR = 4  # batches that each worker of a tuned DataLoader makes ahead
 LOAD_MOST, SPREAD_MOST = 0.5, 2  # as bench/common/quiet.c: beyond these a row is marked
 
@@ -176,6 +178,14 @@ def torchvision_lacks():
     return None if decode_image and v2 else None
 
 
+@functools.lru_cache
+def scale_and_shift(device):
+    """Made once: PyTorch copies numbers to a GPU only when all work that is queued there is done."""
+    scale = torch.tensor([1 / 255 / s for s in STD], dtype=torch.bfloat16, device=device)
+    shift = torch.tensor([-m / s for m, s in zip(MEAN, STD)], dtype=torch.bfloat16, device=device)
+    return scale.view(1, 3, 1, 1), shift.view(1, 3, 1, 1)
+
+
 def normalize(images, device):
     """Bytes in CPU memory to what the model takes: [N, 3, H, W] on the device, channels last.
 
@@ -184,15 +194,14 @@ def normalize(images, device):
     images = images.to(device, non_blocking=True)
     if images.shape[-1] == 3:
         images = images.permute(0, 3, 1, 2)
-    scale = torch.tensor([1 / 255 / s for s in STD], dtype=torch.bfloat16, device=device).view(1, 3, 1, 1)
-    shift = torch.tensor([-m / s for m, s in zip(MEAN, STD)], dtype=torch.bfloat16, device=device).view(1, 3, 1, 1)
+    scale, shift = scale_and_shift(device)
     return images.to(torch.bfloat16, memory_format=torch.channels_last).mul_(scale).add_(shift)
 
 
 def from_torch(options, photos, **settings):
     """By a DataLoader, from one shuffled epoch to the next without the pause between two loops."""
     ahead = settings.get("num_workers", 0) * settings.get("prefetch_factor", 2)
-    count = (steps_before(options, ahead) + options.steps + ahead) * options.batch
+    count = (steps_before(options, ahead)[0] + options.steps + ahead) * options.batch
     order = RandomSampler(photos, num_samples=count, generator=torch.Generator().manual_seed(options.seed))
     loader = DataLoader(photos, options.batch, sampler=order, drop_last=True, **settings)
 
@@ -237,7 +246,7 @@ def from_libshard(options, transform, make, **settings):
             for batch in loader:
                 yield make(batch["image"]), batch["label"].to(options.device, non_blocking=True), batch.index.clone()
 
-    return batches(), 0  # at most 5 batches are ready, fewer than WARM_STEPS
+    return batches(), LIBSHARD_AHEAD
 
 
 def open_libshard(options, samples):
@@ -302,8 +311,16 @@ def describe_sides(options):
 
 
 def steps_before(options, ahead):
-    """Steps before the clock starts: what was ready ahead of it is used up by then."""
-    return max(min(WARM_STEPS, options.steps), ahead)
+    """How many batches come before the clock starts, and which of them are dropped.
+
+    What a side has ready after the first steps is dropped.  Else it would count for a loader that is
+    slower than the model, and would last for longer than is timed.  Then steps are trained, in which
+    a loader that is faster gets ahead again.  So it is as far ahead when the clock stops, and its CPU
+    seconds are those of as many batches as were trained.  On a CPU no figure says anything.
+    """
+    first = min(WARM_STEPS, options.steps)
+    refill = 4 * ahead if options.device == "cuda" else 0
+    return first + ahead + refill, range(first, first + ahead)
 
 
 def check_delivery(side, seen, samples, options):
@@ -315,6 +332,8 @@ def check_delivery(side, seen, samples, options):
     for i, (numbers, labels, prints) in enumerate(seen):
         if not len(numbers) == len(labels) == len(prints) == size:
             raise Refused(WRONG, f"{side}: batch {i} has {len(labels)} images; --batch is {size}")
+        if not 0 <= int(numbers.min()) <= int(numbers.max()) < len(samples):
+            raise Refused(WRONG, f"{side}: batch {i} has an image that is not one of the {len(samples)}")
         wrong = (truth[numbers] != labels.cpu()).nonzero()
         if len(wrong):
             at = int(wrong[0])
@@ -345,22 +364,26 @@ def measure(options, model_name, side):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     batches, ahead = SIDES[side](options, samples)
-    warm, pixel, seen = steps_before(options, ahead), max(1, options.size // 4), []
-    for step, (images, labels, numbers) in enumerate(batches):
-        if step == warm:
-            wait()
-            others, begin = common.Others(), time.perf_counter()
+    (before, dropped), pixel, seen = steps_before(options, ahead), max(1, options.size // 4), []
+    for step, (images, labels, numbers) in enumerate(batches, 1):
         if numbers is not None:
             seen.append((numbers, labels.clone(), images[:, :, ::pixel, ::pixel].sum((1, 2, 3), dtype=torch.float32)))
-        with torch.autocast(device, dtype=torch.bfloat16):
-            loss = nn.functional.cross_entropy(model(images), labels)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        if step == warm + options.steps - 1:
+        if step - 1 not in dropped:
+            with torch.autocast(device, dtype=torch.bfloat16):
+                loss = nn.functional.cross_entropy(model(images), labels)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+        if step == dropped.start:
+            wait()  # or batches are made while the GPU is behind
+        if step == before:
+            wait()
+            others, begin = common.Others(), time.perf_counter()
+        if step == before + options.steps:
             break
     else:
-        raise Refused(WRONG, f"{side}: there are no more batches after {len(seen)}; {warm + options.steps} are needed")
+        needed = before + options.steps
+        raise Refused(WRONG, f"{side}: there are no more batches after {len(seen)}; {needed} are needed")
     wait()
     seconds = time.perf_counter() - begin
     cpu, load = others.stop()

@@ -13,7 +13,7 @@
 #include "libshard/base/mem.h"
 
 #define PIN_MOST_BYTES	(UINT64_C(1) << 30)  /* page-locking this takes a tenth of a second */
-#define MAP_PIECE_BYTES (UINT64_C(32) << 20) /* on an H200, longer ones took as long for each GiB: 43 ms */
+#define MAP_PIECE_BYTES (UINT64_C(32) << 20) /* longer ones of anonymous memory took as long for each GiB on an H200 */
 #define MAP_LEAST_BYTES (UINT64_C(64) << 10) /* shorter copies do not fill a link of PCIe 5.0: 25 GB/s at 28 KiB */
 #define MIB(bytes_)	((double)(bytes_) / (1 << 20))
 

@@ -6,8 +6,11 @@ import contextlib
 import io
 import json
 import os
+import queue
 import subprocess
 import sys
+import threading
+import time
 import unittest
 from itertools import islice
 from pathlib import Path
@@ -154,8 +157,8 @@ def spoil(how):
     """A side of libshard's batches, one thing of which is changed."""
 
     def opens(options, samples):
-        batches, ahead = gpu_train.SIDES["libshard"](options, samples)
-        return how(batches), ahead
+        batches, _ = gpu_train.SIDES["libshard"](options, samples)
+        return how(batches), 0
 
     return opens
 
@@ -186,6 +189,12 @@ def one_image_for_another(batches):
         yield images[[0, 0, *range(2, 8)]], labels[[0, 0, *range(2, 8)]], numbers[[0, 0, *range(2, 8)]]
 
 
+def foreign_image(batches):
+    for step, (images, labels, numbers) in enumerate(batches):
+        numbers[3] += 64 * (step == 1)
+        yield images, labels, numbers
+
+
 class OnAGPU(unittest.TestCase):
     """What would be asked of one."""
 
@@ -207,9 +216,9 @@ class OnAGPU(unittest.TestCase):
         told = gpu_train.describe_sides(self.options)["libshard-cpu"]
         self.assertIn("page-locked" if gpu_train.loader_pins() else "pageable", told)
 
-    def test_what_is_ready_ahead_is_used_up_before_the_clock_starts(self):
-        for ahead, steps in (0, 12), (12, 12), (60, 60):
-            self.assertEqual(gpu_train.steps_before(self.options, ahead), steps)
+    def test_what_is_ready_ahead_is_dropped_before_the_clock_starts(self):
+        for ahead, before in (0, 12), (8, 52), (60, 312):
+            self.assertEqual(gpu_train.steps_before(self.options, ahead), (before, range(12, 12 + ahead)))
 
     def test_the_driver_is_named(self):
         drivers = [
@@ -234,6 +243,7 @@ class Checks(unittest.TestCase):
         ("the pixels of the first batch again", first_pixels, "broken: batch 1 has the pixels of batch 0"),
         ("the first batch again", first_batch, "broken: an epoch delivers 48 images, and only 8 different ones"),
         ("an image twice", one_image_for_another, "broken: an epoch delivers 48 images, and only 42 different ones"),
+        ("a number of no image", foreign_image, "broken: batch 1 has an image that is not one of the 64"),
         ("an end", lambda batches: islice(batches, 5), "broken: there are no more batches after 5; 6 are needed"),
         ("no batch", lambda batches: islice(batches, 0), "broken: there are no more batches after 0; 6 are needed"),
         ("7 of 8", lambda batches: (tuple(v[:7] for v in b) for b in batches), "batch 0 has 7 images; --batch is 8"),
@@ -248,6 +258,35 @@ class Checks(unittest.TestCase):
                     with self.assertRaisesRegex(gpu_train.Refused, said) as raised:
                         gpu_train.measure(options, "resnet18", "broken")
                     self.assertEqual(raised.exception.status, 1)
+
+
+class Ahead(unittest.TestCase):
+    def test_batches_that_are_ready_do_not_make_a_slow_loader_faster(self):
+        truth, ready = torch.tensor([label for _, label in samples]), queue.Queue(4)
+
+        def fill():  # 8 images in 0.2 s, but for the first ones; they are trained in 0.1 s
+            for step in range(40):
+                time.sleep(0.2 if step >= 5 else 0)
+                numbers = torch.arange(8) + step % 8 * 8
+                ready.put((torch.rand(8, 3, 32, 32), truth[numbers], numbers))
+
+        def opens(options, samples):
+            threading.Thread(target=fill, daemon=True).start()
+            return iter(ready.get, None), 4
+
+        def train(*_):
+            time.sleep(0.1)
+            return torch.zeros(1, requires_grad=True)
+
+        with mock.patch.dict(gpu_train.SIDES, slow=opens):
+            with mock.patch.object(gpu_train.nn.functional, "cross_entropy", train):
+                self.assertLess(gpu_train.measure(options, "resnet18", "slow")["speed"], 50)
+
+    def test_numbers_are_brought_to_the_device_once(self):
+        images = torch.zeros(1, 8, 8, 3, dtype=torch.uint8)
+        gpu_train.normalize(images, "cpu")
+        with mock.patch.object(gpu_train.torch, "tensor", side_effect=AssertionError):
+            gpu_train.normalize(images, "cpu")
 
 
 class Rows(unittest.TestCase):
