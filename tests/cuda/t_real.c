@@ -302,6 +302,7 @@ TEST(what_is_refused)
 	struct cuda_device *d;
 	void *stream, *graph;
 	uint8_t *map;
+	int rc;
 
 	need_gpu();
 	map = trainer_map_file(bytes, PROT_READ, MAP_SHARED);
@@ -312,7 +313,12 @@ TEST(what_is_refused)
 	CHECK_OK(cuda_alloc(d, bytes, &memory, &fixture_err));
 	STORY("a read-only map, registered as if it could be written");
 	CHECK_EQ(cu.cuMemHostRegister(map, bytes, 1), 1);
-	CHECK_OK(cuda_pin_map(d, map, bytes, &fixture_err));
+	rc = cuda_pin_map(d, map, bytes, &fixture_err);
+	if (rc && fixture_err.os_code == 801) {
+		CHECK_OK(cuda_leave(d, 0, &fixture_err));
+		SKIP("this GPU takes no read-only memory: %s", fixture_err.message);
+	}
+	CHECK_OK(rc);
 	STORY("the same memory again");
 	CHECK_EQ(cuda_pin_map(d, map, bytes, &fixture_err), SHARD_E_DEVICE);
 	CHECK_EQ(fixture_err.os_code, 712);
