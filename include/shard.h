@@ -486,8 +486,8 @@ SHARD_API int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t b
  *
  * shard_loader_swap() is then called instead of shard_loader_release().  The rows of the batch stay
  * where they are, and are the caller's from now on.  The slot goes on in `memory`, which is a piece
- * as above.  record, row_flags and component are dead.  So what still reads the rows need not be
- * waited for: a copy to a GPU, or another thread.  Not for a loader that has a GPU.
+ * as above.  record, row_flags, component and the sizes of images are dead.  So what still reads the
+ * rows need not be waited for: a copy to a GPU, or another thread.  Not for a loader that has a GPU.
  */
 SHARD_API int shard_loader_lend_slots(struct shard_loader *l, void *const memory[], uint32_t count,
 				      struct shard_error *err);

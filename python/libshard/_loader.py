@@ -163,12 +163,12 @@ class LoaderBase(Hinting, Generic[T]):
         raises :class:`CorruptError`; None for no limit.
 
         ``pin_memory``: True page-locks the memory of batches, so that a GPU copies them at the
-        link's speed, and beside other work.  A batch is then used again behind what ``stream`` had
-        queued when its last array died; by default that is the legacy default stream, which waits
-        for all streams of the current GPU but non-blocking ones.  If you copy on another stream,
-        keep the batch until its copies have arrived.  Where memory cannot be page-locked, as
-        without a GPU, this warns and all goes on.  With ``device="cuda"`` the memory is page-locked
-        in any case.
+        link's speed, and beside other work.  The memory of a batch is then used again behind the
+        work that ``stream`` had queued when its last array died.  By default that is the legacy
+        default stream, which waits for all streams of the current GPU but non-blocking ones.  If
+        you copy on another stream, keep the batch until its copies have arrived.  Where memory
+        cannot be page-locked, as without a GPU, this warns and all goes on.  With
+        ``device="cuda"`` the memory is page-locked in any case.
 
         ``memory``: a writable buffer for the batches, 4096-aligned, of :attr:`ring_bytes` at least,
         instead of the loader's own; for memory that is page-locked already.  ``window_runs``,

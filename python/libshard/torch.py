@@ -116,9 +116,10 @@ class Loader(LoaderBase[torch.Tensor]):
 
         ``pin_memory=True``: tensors in page-locked memory of PyTorch, for
         ``.to("cuda", non_blocking=True)``.  Each batch has memory of its own, which PyTorch gives
-        out again when the batch has died and the copies from it have arrived, on whatever stream
-        they are.  So any number of batches may be held.  PyTorch rounds their bytes up, to a power
-        of two.  Without a GPU this warns, and tensors are as without it.
+        out again when the batch has died and PyTorch's copies from it have arrived, on whatever
+        stream they are.  So any number of batches may be held.  PyTorch rounds their bytes up, to a
+        power of two.  A tensor with gaps between its rows is copied on the CPU first.  Without a
+        GPU this warns, and tensors are as without it.
 
         All other options are those of :class:`libshard.Loader`.
         """
@@ -243,23 +244,36 @@ class _PageLocked:
     def _bytes(self, count: int) -> torch.Tensor:
         if not self.is_refused:
             try:
-                return torch.empty(count, dtype=torch.uint8, pin_memory=True)
-            except RuntimeError as e:  # of CUDA: the system has no more memory to page-lock
-                self.is_refused = True
-                warnings.warn(
-                    "pin_memory=True: batches are not all in page-locked memory, which makes copies slower: PyTorch "
-                    f"was refused {count} bytes ({e}). Ask for fewer batches, with prefetch=, or for smaller ones",
-                    stacklevel=stack_level(),
-                )
-        return torch.empty(count, dtype=torch.uint8)
+                return torch.empty(count, dtype=torch.uint8, device="cpu", pin_memory=True)
+            except RuntimeError as e:
+                self._refuse(count, e)
+        # Threads fill it, so it is never on the user's default device.
+        return torch.empty(count, dtype=torch.uint8, device="cpu")
+
+    def _refuse(self, count: int, why: RuntimeError) -> None:
+        """CUDA says that the system has no more memory to page-lock."""
+        self.is_refused = True
+        warnings.warn(
+            "pin_memory=True: batches are not all in page-locked memory, which makes copies slower: PyTorch "
+            f"was refused {count} bytes ({why}). Ask for fewer batches, with prefetch=, or for smaller ones",
+            stacklevel=stack_level(),
+        )
 
     def place(self, tensor: torch.Tensor, piece: torch.Tensor | None) -> torch.Tensor:
         """The tensor as a view of the piece that it lies in, or copied if it lies elsewhere."""
         if piece is None or not 0 <= tensor.data_ptr() - piece.data_ptr() < piece.nbytes:
-            return tensor if self.is_refused else tensor.pin_memory()
+            return self._copy(tensor)
         storage = piece.untyped_storage()
         at = (tensor.data_ptr() - storage.data_ptr()) // tensor.element_size()
-        return torch.empty(0, dtype=tensor.dtype).set_(storage, at, tensor.shape, tensor.stride())
+        return torch.empty(0, dtype=tensor.dtype, device="cpu").set_(storage, at, tensor.shape, tensor.stride())
+
+    def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        if not self.is_refused:
+            try:
+                return tensor.pin_memory()
+            except RuntimeError as e:  # the batch is there, and must not be lost
+                self._refuse(tensor.nbytes, e)
+        return tensor
 
 
 class _InOrder(SequentialSampler):

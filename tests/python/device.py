@@ -789,6 +789,14 @@ class NoDevice(unittest.TestCase):
                 next(batches)
             self.assertEqual(sum(1 for _ in batches), len(loader))
 
+    def test_a_loader_that_is_closed_when_it_warns(self):
+        loader = libshard.Loader(libshard.open(made()), 7, pin_memory=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = lambda *said, **options: loader.close()
+            with self.assertRaises(libshard.ClosedError):
+                next(iter(loader))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -155,7 +155,7 @@ static bool pin_ring(struct loader *l)
 	return !rc || warn_of_pins("batches stay in pageable memory, because ", &err);
 }
 
-/* What was refused since, and is told once. */
+/* Slots that were refused since are told of once. */
 static bool tell_of_pins(struct loader *l)
 {
 	struct shard_error why;
@@ -241,13 +241,17 @@ static int loader_next_batch(struct loader *l, struct shard_batch *b)
 	    (lender->make_memory && !lender->has_slots && !make_slots(lender)))
 		return SHARD_E_CANCELLED;
 	rc = lender_flush(lender, &err);
+	if (!lender_is_usable(lender)) /* code that shows a warning, or that was collected, may have closed it */
+		return SHARD_E_CANCELLED;
 	if (!rc)
 		rc = wait_for_batch(lender, &err);
 	if (!rc && lender->make_memory && !make_slots(lender))
 		return SHARD_E_CANCELLED;
-	if (!rc && lender->on_device) {
+	if (!rc && (lender->on_device || lender->pins)) { /* it may wait for the driver: for seconds if that is slow */
 		lender->busy = true;
-		Py_BEGIN_ALLOW_THREADS rc = shard_loader_next_device(lender->l, lender->stream.handle, b, &err);
+		Py_BEGIN_ALLOW_THREADS rc =
+			lender->on_device ? shard_loader_next_device(lender->l, lender->stream.handle, b, &err)
+					  : shard_loader_next(lender->l, b, &err);
 		Py_END_ALLOW_THREADS lender->busy = false;
 		(void)lender_flush(lender, &late); /* the next call tells of arrays that are still late */
 	} else if (!rc) {

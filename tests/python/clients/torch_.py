@@ -57,13 +57,13 @@ class Pieces:
     def __init__(self, refuse_at=10**9, keep=True):
         self.given, self.alive, self.refuse_at, self.keep = 0, [], refuse_at, keep
 
-    def empty(self, count, dtype, pin_memory=False):
+    def empty(self, count, dtype, pin_memory=False, **options):
         if not pin_memory:
-            return EMPTY(count, dtype=dtype)
+            return EMPTY(count, dtype=dtype, **options)
         self.given += 1
         if self.given >= self.refuse_at:
             raise RuntimeError("CUDA error: out of memory")
-        piece = EMPTY(count + 64, dtype=dtype)[64 * (self.given % 2) :][:count]
+        piece = EMPTY(count + 64, dtype=dtype, **options)[64 * (self.given % 2) :][:count]
         self.alive.append(piece.untyped_storage() if self.keep else weakref.ref(piece))
         return piece
 
@@ -177,6 +177,32 @@ class PageLocked(unittest.TestCase):
                 (said,) = (str(w.message) for w in caught)
                 self.assertRegex(said, r"^pin_memory=True: batches are not all in .*refused \d+ bytes .CUDA error")
                 self.assertEqual(caught[0].filename, __file__)
+
+    def test_small_fields_that_are_refused_come_too(self):
+        def refuse(tensor):
+            raise RuntimeError("CUDA error: out of memory")
+
+        with (
+            Pieces().in_place(),
+            mock.patch.object(torch.Tensor, "pin_memory", refuse),
+            self.assertWarnsRegex(UserWarning, "refused 56 bytes .CUDA error"),
+        ):
+            for batch, twin in zip(self.batches(pin_memory=True), self.batches(), strict=True):
+                self.assertTrue(torch.equal(batch["label"], twin["label"]))
+                self.check(batch)
+                del batch, twin
+
+    def test_a_default_device_is_not_that_of_batches(self):
+        self.addCleanup(torch.set_default_device, None)
+        torch.set_default_device("meta")
+        torch.empty(1)  # now PyTorch knows which functions obey
+        for refuse_at in (10**9, 1):
+            with Pieces(refuse_at).in_place(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for batch in self.batches(pin_memory=True):
+                    self.assertEqual(batch["image"].device.type, "cpu")
+                    self.check(batch)
+                    del batch
 
     def test_without_cuda_it_warns_and_goes_on(self):
         if torch.cuda.is_available():
