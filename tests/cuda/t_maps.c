@@ -9,10 +9,11 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_map_least_bytes,--wrap=cuda_map_piece_bytes
  * LDFLAGS: -Wl,--wrap=cuda_pin_map,--wrap=available_memory_bytes,--wrap=file_map_part
- * LDFLAGS: -Wl,--wrap=cuda_copy_pieces,--wrap=file_unmap
+ * LDFLAGS: -Wl,--wrap=cuda_copy_pieces,--wrap=file_unmap,--wrap=file_seems_cached
  */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "libshard/io/io.h"
 #include "shard_gpu.h"
@@ -30,6 +31,7 @@ static int pin_result;			 /* of the driver, then */
 static uint8_t *neighbours;		 /* where the next map begins; NULL: anywhere */
 static uint64_t shift;			 /* of each copy out of the page cache, for the control */
 static atomic_bool stays;		 /* what is unmapped; the control would end the fake driver */
+static uint64_t cold_bytes;		 /* files below this are not in memory */
 
 uint64_t __wrap_cuda_map_least_bytes(void);
 uint64_t __wrap_cuda_map_piece_bytes(void);
@@ -48,6 +50,17 @@ int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_piece
 
 void __real_file_unmap(const void *map, uint64_t bytes);
 void __wrap_file_unmap(const void *map, uint64_t bytes);
+
+bool __real_file_seems_cached(int fd, uint64_t bytes, bool *whole);
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole);
+
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole)
+{
+	struct stat st;
+
+	CHECK_EQ(fstat(fd, &st), 0);
+	return __real_file_seems_cached(fd, bytes, whole) && (uint64_t)st.st_size >= cold_bytes;
+}
 
 void __wrap_file_unmap(const void *map, uint64_t bytes)
 {
@@ -371,18 +384,18 @@ TEST(a_file_that_was_replaced_is_not_mapped_again)
 
 /* ---- damage ---- */
 
-/* Write over a record of the photographs where it lies in its file. */
-static void damage(uint64_t record)
+/* Write over a record of a group where it lies in its file. */
+static void damage(uint32_t group, uint64_t record)
 {
 	uint64_t shard = dataset_shard_of(ds, record), at;
 	struct shard_reader *r;
 	int fd;
 
 	CHECK_OK(dataset_use_shard(ds, shard, &r, &fixture_err));
-	at = reader_raw_begin(r, 0) + (record - ds->first_record[shard]) * schema.group[0].stride;
+	at = reader_raw_begin(r, group) + (record - ds->first_record[shard]) * schema.group[group].stride;
 	fd = open(r->path, O_WRONLY);
 	CHECK(fd >= 0);
-	CHECK_EQ(pwrite(fd, "damage", 6, (off_t)at + 1000), 6);
+	CHECK_EQ(pwrite(fd, "damage", 6, (off_t)at + (group ? 0 : 1000)), 6);
 	close(fd);
 }
 
@@ -402,9 +415,9 @@ TEST(damage_is_what_it_is_without_a_gpu)
 				continue;
 			STORY("on_corrupt %u, check %u", how, check);
 			open_pieces(40);
-			damage(17);
-			damage(60);
-			damage(61);
+			damage(0, 17);
+			damage(0, 60);
+			damage(0, 61);
 			reopen(&so);
 			open_maps(&t, o, how);
 			o = wanted.o;
@@ -444,6 +457,61 @@ TEST(damage_is_what_it_is_without_a_gpu)
 			training_close(&t);
 			trainer_check_clean();
 		}
+}
+
+/*
+ * All labels of the first shard are damaged.  So its photographs are taken in vain, one after the
+ * other, until a record of the next shard takes their place, which is not in memory.
+ */
+TEST(a_substitute_leaves_nothing_of_those_before_it)
+{
+	struct shard_dataset_options so = {.size = sizeof(so), .check = SHARD_CHECK_FIRST};
+	struct shard_loader_options o = {.batch_records = 7,
+					 .thread_count = 2,
+					 .order.shuffle = SHARD_SEQUENTIAL,
+					 .path = SHARD_PATH_MAP,
+					 .repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE,
+					 .repair.corrupt_most = UINT64_MAX};
+	struct training t;
+
+	open_pieces(40);
+	damage(1, 17);
+	reopen(&so);
+	cold_bytes = 60000;
+	open_maps(&t, o, 0);
+	for (int i = 0; i < 40; i++) {
+		struct shard_batch b;
+		int rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+
+		if (rc == SHARD_END)
+			continue;
+		CHECK_EQ(rc, SHARD_OK);
+		fake->settle();
+		for (uint32_t f = 0; f < schema.field_count; f++)
+			b.field[f].data = fake->at((uintptr_t)b.field[f].data);
+		for (uint32_t row = 0; row < b.record_count; row++) {
+			CHECK(!(b.row_flags[row] & SHARD_ROW_SUBSTITUTED) || b.record[row] == 40);
+			check_bytes(&gpu, &b, row);
+		}
+		CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	}
+	CHECK_SOUND_TRAINING();
+	STORY("nobody uses a piece any more, so each can be given back");
+	atomic_store(&available, 1);
+	usleep(1100000);
+	for (int i = 0; i < 200 && stats_of(&t).registered_bytes; i++) {
+		struct shard_batch b;
+
+		if (shard_loader_next_device(t.l, t.stream, &b, &err) == SHARD_OK)
+			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+		usleep(20000);
+	}
+	CHECK_EQ(stats_of(&t).registered_bytes, 0);
+	training_close(&t);
+	trainer_check_clean();
+	atomic_store(&available, 0);
+	cold_bytes = 0;
+	drop_dataset();
 }
 
 /* Once for each time that a piece is page-locked; with SHARD_CHECK_ALWAYS for each record. */
