@@ -319,6 +319,29 @@ TEST(memory_that_becomes_scarce_is_given_back)
 	atomic_store(&available, 0);
 }
 
+/* All pieces were in use then, so they were to go. */
+TEST(memory_that_was_scarce_for_a_moment_is_used_again)
+{
+	struct shard_loader_stats begin, s;
+	struct training t;
+
+	open_pieces(40);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 16, .slot_count = 4}, 0);
+	train(&t, 60, 1);
+	atomic_store(&available, 1);
+	usleep(1100000);
+	train(&t, 1, 1);
+	atomic_store(&available, 0);
+	CHECK(stats_of(&t).registered_bytes > 0);
+	usleep(1100000);
+	train(&t, 60, 1);
+	begin = stats_of(&t);
+	train(&t, 30, 1);
+	s = stats_of(&t);
+	CHECK((s.cached_bytes - begin.cached_bytes) * 8 > (s.device_bytes - begin.device_bytes) * 7);
+	close_maps(&t);
+}
+
 /* ---- refusals ---- */
 
 TEST(where_a_map_is_refused_all_goes_on_and_is_explained)
@@ -355,31 +378,40 @@ TEST(where_a_map_is_refused_all_goes_on_and_is_explained)
 	atomic_store(&pin_fails, 0);
 }
 
-/* The reader has the old file, and so has each batch. */
+/* The reader has the old file, and so has each batch, even if the new one has the same bytes. */
 TEST(a_file_that_was_replaced_is_not_mapped_again)
 {
 	char path[PATH_MAX], other[PATH_MAX];
 	struct training t;
 
-	open_pieces(40);
-	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
-	train(&t, 1, 0); /* all shards of the first batch are open */
-	train_give_all(&t);
-	close_maps(&t);
-	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
-	for (size_t i = 0; i < COUNT(sizes); i++) {
-		struct shard_reader *r;
+	for (int copied = 0; copied < 2; copied++) {
+		STORY("%s", copied ? "by its copy" : "by no file");
+		open_pieces(40);
+		open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
+		for (size_t i = 0; i < COUNT(sizes); i++) {
+			struct shard_reader *r;
+			int fd;
 
-		CHECK_OK(dataset_use_shard(ds, i, &r, &fixture_err));
-		snprintf(path, sizeof(path), "%s", r->path);
-		snprintf(other, sizeof(other), "%s.other", r->path);
-		CHECK_EQ(symlink("/dev/null", other), 0);
-		CHECK_EQ(rename(other, path), 0);
+			CHECK_OK(dataset_use_shard(ds, i, &r, &fixture_err));
+			snprintf(path, sizeof(path), "%s", r->path);
+			snprintf(other, sizeof(other), "%s.other", r->path);
+			if (copied) {
+				fd = open(other, O_WRONLY | O_CREAT, 0600);
+				CHECK(fd >= 0);
+				CHECK_EQ(write(fd, r->map, r->file_bytes), (ssize_t)r->file_bytes);
+				close(fd);
+			} else {
+				CHECK_EQ(symlink("/dev/null", other), 0);
+			}
+			CHECK_EQ(rename(other, path), 0);
+		}
+		train(&t, 60, 1);
+		CHECK_EQ(atomic_load(&pin_count), 0);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), copied ? SHARD_OK : SHARD_END);
+		CHECK(!copied || strstr(err.message, "was replaced while in use"));
+		close_maps(&t);
+		drop_dataset();
 	}
-	train(&t, 60, 1);
-	CHECK_EQ(atomic_load(&pin_count), 0);
-	close_maps(&t);
-	drop_dataset();
 }
 
 /* ---- damage ---- */
