@@ -49,6 +49,7 @@ struct map_piece {
 	const uint8_t *at;	/* its first record, while it is locked, as: */
 	const void *map;
 	uint64_t bytes; /* of the map */
+	uint64_t inode; /* of its file: a reader that is opened later may have another one */
 };
 
 struct maps {
@@ -268,13 +269,13 @@ static int map_piece(struct map_piece *p, const struct shard_reader *r, uint32_t
 {
 	uint64_t begin = reader_raw_begin(r, group) + first * r->group[group].stride;
 	uint64_t last = begin + (end - first) * r->group[group].stride, page = begin / PAGE_BYTES * PAGE_BYTES;
-	uint64_t bytes, inode;
+	uint64_t bytes;
 	struct shown s;
-	int fd, rc = file_open(r->path, &fd, &bytes, &inode, err);
+	int fd, rc = file_open(r->path, &fd, &bytes, &p->inode, err);
 
 	if (rc)
 		return rc;
-	if (bytes != r->file_bytes || inode != r->inode)
+	if (bytes != r->file_bytes || p->inode != r->inode)
 		rc = error_set(err, SHARD_E_IO, "%s: was replaced while in use", show(&s, r->path));
 	p->bytes = align_up(last, PAGE_BYTES) - page;
 	if (!rc)
@@ -349,7 +350,8 @@ static const uint8_t *take(void *context, uint64_t shard, struct shard_reader *r
 		--*effort;
 		atomic_store(&p->state, lock_piece(m, p, shard, r, group, first));
 	}
-	if (atomic_load(&p->state) == MAP_LOCKED) {
+	/* What is hashed is what the reader has, so it must be the same file. */
+	if (atomic_load(&p->state) == MAP_LOCKED && p->inode == r->inode) {
 		*users = &p->users;
 		return p->at + (in_shard - first) * r->group[group].stride;
 	}

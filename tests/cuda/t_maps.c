@@ -491,6 +491,55 @@ TEST(damage_is_what_it_is_without_a_gpu)
 		}
 }
 
+/* The GPU must not read the damaged file, which is still page-locked, when the reader has the new one. */
+TEST(a_shard_that_was_restored_is_read_from_its_new_file)
+{
+	struct shard_loader_options o = {.batch_records = 7,
+					 .thread_count = 1,
+					 .order.shuffle = SHARD_SEQUENTIAL,
+					 .repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE,
+					 .repair.corrupt_most = UINT64_MAX};
+	char path[PATH_MAX], other[PATH_MAX];
+	unsigned substituted[2] = {0, 0};
+	struct shard_reader *r;
+	struct training t;
+	int fd;
+
+	open_pieces(40);
+	CHECK_OK(dataset_use_shard(ds, 0, &r, &fixture_err));
+	snprintf(path, sizeof(path), "%s", r->path);
+	snprintf(other, sizeof(other), "%s.other", r->path);
+	fd = open(other, O_WRONLY | O_CREAT, 0600);
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, r->map, r->file_bytes), (ssize_t)r->file_bytes);
+	close(fd);
+	damage(0, 17);
+	reopen(NULL);
+	ds->readers.most = 1; /* readers come and go */
+	open_maps(&t, o, 0);
+	for (int i = 0; i < 120; i++) {
+		struct shard_batch b;
+		int rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+
+		if (i == 60)
+			CHECK_EQ(rename(other, path), 0);
+		if (rc == SHARD_END)
+			continue;
+		CHECK_EQ(rc, SHARD_OK);
+		fake->settle();
+		for (uint32_t f = 0; f < schema.field_count; f++)
+			b.field[f].data = fake->at((uintptr_t)b.field[f].data);
+		for (uint32_t row = 0; row < b.record_count; row++) {
+			substituted[i > 90] += b.row_flags[row] & SHARD_ROW_SUBSTITUTED;
+			check_bytes(&gpu, &b, row);
+		}
+		CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	}
+	CHECK(substituted[0] && !substituted[1]);
+	close_maps(&t);
+	drop_dataset();
+}
+
 /*
  * All labels of the first shard are damaged.  So its photographs are taken in vain, one after the
  * other, until a record of the next shard takes their place, which is not in memory.
