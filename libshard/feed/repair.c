@@ -143,8 +143,8 @@ int repair_rows(struct row_source *source, struct scratch *scratch, struct slot 
 		if (!(s->row_flags[row] & ROW_DAMAGED))
 			continue;
 		s->row_flags[row] &= (uint8_t)~ROW_DAMAGED;
-		slot_let_go_row(s, row);
 		if (source->on_corrupt == SHARD_CORRUPT_MASK) {
+			slot_let_go_row(s, row);
 			mask(source->layouts.batch, s, row);
 			s->row_flags[row] |= SHARD_ROW_MASKED;
 			counts->masked++;

@@ -572,6 +572,7 @@ int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slo
 
 	one.first = row;
 	one.rows = row + 1;
+	slot_let_go_row(&one, row); /* of a record that was tried before and is damaged in another group */
 	rc = fill_rows(source, scratch, &one, true, &again, err);
 	counts->checked_units += again.checked_units;
 	return rc;

@@ -48,6 +48,7 @@ struct map_piece {
 	const uint8_t *at;	/* its first record, while it is locked, as: */
 	const void *map;
 	uint64_t bytes; /* of the map */
+	uint64_t inode; /* of its file: a reader that is opened later may have another one */
 };
 
 struct maps {
@@ -60,7 +61,8 @@ struct maps {
 	_Atomic(struct map_piece *) *pieces;	  /* [shard_count x groups of the schema]; NULL: no record was needed */
 	atomic_bool stopped;			  /* the driver has refused a piece */
 	_Atomic uint64_t retry_ns;		  /* there is no room before this time */
-	uint64_t relieve_ns;			  /* of the consumer: when it looks at the memory again */
+	uint64_t relieve_ns;			  /* of the consumer: when it looks at the memory again; as: */
+	bool has_leaving;			  /* some pieces are MAP_LEAVING */
 	_Atomic uint64_t bytes;			  /* that are page-locked */
 
 	pthread_mutex_t lock;
@@ -126,8 +128,8 @@ static void explain(struct maps *m, const struct shard_error *refusal)
 	if (refusal && !m->has_refusal) {
 		m->has_refusal = true;
 		error_set(&m->why, refusal->status,
-			  "the page cache cannot be page-locked (%s).  So a thread copies each record to the ring, "
-			  "from where the GPU reads it",
+			  "a part of the page cache cannot be page-locked (%s).  So a thread copies each record that "
+			  "is not page-locked to the ring, from where the GPU reads it",
 			  refusal->message);
 		m->why.os_code = refusal->os_code;
 	} else if (!refusal && !m->why.status) {
@@ -207,10 +209,10 @@ static bool take_back(struct maps *m, struct map_piece *p)
 }
 
 /*
- * Returns the piece that is needed last by an order in sequence that is at the record `from`, or
- * NULL: of pieces without users, or else of pieces that may still get users.
+ * Returns the piece without users that is needed last by an order in sequence that is at the record
+ * `from`, or NULL.
  */
-static struct map_piece *needed_last(const struct maps *m, uint64_t from, bool used)
+static struct map_piece *needed_last(const struct maps *m, uint64_t from)
 {
 	const struct shard_dataset *ds = m->feed->ds;
 	uint32_t group_count = m->feed->layout.schema->group_count;
@@ -223,15 +225,11 @@ static struct map_piece *needed_last(const struct maps *m, uint64_t from, bool u
 
 		for (struct map_piece *p = all; end < here; p++) {
 			uint64_t away;
-			uint32_t state;
 
 			end = min_u64(end + m->piece_records[i % group_count], here);
 			/* How far its last record is ahead; what is just behind us is almost an epoch ahead. */
 			away = (ds->first_record[shard] + end - 1 + records - from) % records;
-			state = atomic_load(&p->state);
-			if (used ? state != MAP_LOCKED : !is_locked(state) || atomic_load(&p->users))
-				continue;
-			if (found && away < most)
+			if (!is_locked(atomic_load(&p->state)) || atomic_load(&p->users) || (found && away < most))
 				continue;
 			found = p;
 			most = away;
@@ -249,7 +247,7 @@ static bool make_room(struct maps *m, uint64_t bytes, uint64_t from)
 	struct map_piece *p;
 
 	while (!reserve(m, bytes)) {
-		p = needed_last(m, from, false);
+		p = needed_last(m, from);
 		if (!p)
 			return false;
 		take_back(m, p); /* or somebody uses it now, and the next one is taken */
@@ -265,13 +263,13 @@ static int map_piece(struct map_piece *p, const struct shard_reader *r, uint32_t
 {
 	uint64_t begin = reader_raw_begin(r, group) + first * r->group[group].stride;
 	uint64_t last = begin + (end - first) * r->group[group].stride, page = begin / PAGE_BYTES * PAGE_BYTES;
-	uint64_t bytes, inode;
+	uint64_t bytes;
 	struct shown s;
-	int fd, rc = file_open(r->path, &fd, &bytes, &inode, err);
+	int fd, rc = file_open(r->path, &fd, &bytes, &p->inode, err);
 
 	if (rc)
 		return rc;
-	if (bytes != r->file_bytes || inode != r->inode)
+	if (bytes != r->file_bytes || p->inode != r->inode)
 		rc = error_set(err, SHARD_E_IO, "%s: was replaced while in use", show(&s, r->path));
 	p->bytes = align_up(last, PAGE_BYTES) - page;
 	if (!rc)
@@ -294,8 +292,10 @@ static enum map_state lock_piece(struct maps *m, struct map_piece *p, uint64_t s
 	int rc = map_piece(p, r, group, first, end, &why);
 	bool room;
 
-	if (rc)
-		return MAP_NEVER; /* a removed or replaced file: the reader still has the old one */
+	if (rc) { /* a removed or replaced file: the reader still has the old one */
+		explain(m, &why);
+		return MAP_NEVER;
+	}
 	rc = cuda_enter(m->cuda, &why);
 	if (rc) {
 		file_unmap(p->map, p->bytes);
@@ -344,7 +344,8 @@ static const uint8_t *take(void *context, uint64_t shard, struct shard_reader *r
 		--*effort;
 		atomic_store(&p->state, lock_piece(m, p, shard, r, group, first));
 	}
-	if (atomic_load(&p->state) == MAP_LOCKED) {
+	/* What is hashed is what the reader has, so it must be the same file. */
+	if (atomic_load(&p->state) == MAP_LOCKED && p->inode == r->inode) {
 		*users = &p->users;
 		return p->at + (in_shard - first) * r->group[group].stride;
 	}
@@ -420,6 +421,23 @@ void maps_close(struct maps *m, bool inherited)
 	mem_free(m);
 }
 
+/* All pieces in one state get another one. */
+static void change_all(struct maps *m, uint32_t from, uint32_t to)
+{
+	uint32_t group_count = m->feed->layout.schema->group_count;
+
+	for (uint64_t i = 0; i < m->feed->ds->m.shard_count * group_count; i++) {
+		struct map_piece *all = atomic_load(&m->pieces[i]);
+		uint64_t count = all ? piece_count(m, shard_records(m, i / group_count), i % group_count) : 0;
+
+		for (uint64_t k = 0; k < count; k++) {
+			uint32_t state = from;
+
+			atomic_compare_exchange_strong(&all[k].state, &state, to);
+		}
+	}
+}
+
 void maps_relieve(struct maps *m)
 {
 	uint64_t now = clock_now_ns();
@@ -427,15 +445,18 @@ void maps_relieve(struct maps *m)
 	if (now < m->relieve_ns)
 		return;
 	m->relieve_ns = now + RETRY_NS;
-	if (!atomic_load(&m->bytes) || make_room(m, 0, 0))
+	if (!atomic_load(&m->bytes))
 		return;
+	if (make_room(m, 0, 0)) {
+		if (m->has_leaving) /* those that were in use until there was room again */
+			change_all(m, MAP_LEAVING, MAP_LOCKED);
+		m->has_leaving = false;
+		return;
+	}
 	/* All that is left is in use, and is given back when it no longer is. */
 	atomic_store(&m->retry_ns, now + RETRY_NS);
-	for (struct map_piece *p = needed_last(m, 0, true); p; p = needed_last(m, 0, true)) {
-		uint32_t state = MAP_LOCKED;
-
-		atomic_compare_exchange_strong(&p->state, &state, MAP_LEAVING);
-	}
+	change_all(m, MAP_LOCKED, MAP_LEAVING);
+	m->has_leaving = true;
 }
 
 uint64_t maps_bytes(const struct maps *m)

@@ -9,10 +9,11 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_map_least_bytes,--wrap=cuda_map_piece_bytes
  * LDFLAGS: -Wl,--wrap=cuda_pin_map,--wrap=available_memory_bytes,--wrap=file_map_part
- * LDFLAGS: -Wl,--wrap=cuda_copy_pieces,--wrap=file_unmap
+ * LDFLAGS: -Wl,--wrap=cuda_copy_pieces,--wrap=file_unmap,--wrap=file_seems_cached
  */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "libshard/io/io.h"
 #include "shard_gpu.h"
@@ -30,6 +31,7 @@ static int pin_result;			 /* of the driver, then */
 static uint8_t *neighbours;		 /* where the next map begins; NULL: anywhere */
 static uint64_t shift;			 /* of each copy out of the page cache, for the control */
 static atomic_bool stays;		 /* what is unmapped; the control would end the fake driver */
+static uint64_t cold_bytes;		 /* files below this are not in memory */
 
 uint64_t __wrap_cuda_map_least_bytes(void);
 uint64_t __wrap_cuda_map_piece_bytes(void);
@@ -48,6 +50,17 @@ int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_piece
 
 void __real_file_unmap(const void *map, uint64_t bytes);
 void __wrap_file_unmap(const void *map, uint64_t bytes);
+
+bool __real_file_seems_cached(int fd, uint64_t bytes, bool *whole);
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole);
+
+bool __wrap_file_seems_cached(int fd, uint64_t bytes, bool *whole)
+{
+	struct stat st;
+
+	CHECK_EQ(fstat(fd, &st), 0);
+	return __real_file_seems_cached(fd, bytes, whole) && (uint64_t)st.st_size >= cold_bytes;
+}
 
 void __wrap_file_unmap(const void *map, uint64_t bytes)
 {
@@ -306,6 +319,29 @@ TEST(memory_that_becomes_scarce_is_given_back)
 	atomic_store(&available, 0);
 }
 
+/* All pieces were in use then, so they were to go. */
+TEST(memory_that_was_scarce_for_a_moment_is_used_again)
+{
+	struct shard_loader_stats begin, s;
+	struct training t;
+
+	open_pieces(40);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 16, .slot_count = 4}, 0);
+	train(&t, 60, 1);
+	atomic_store(&available, 1);
+	usleep(1100000);
+	train(&t, 1, 1);
+	atomic_store(&available, 0);
+	CHECK(stats_of(&t).registered_bytes > 0);
+	usleep(1100000);
+	train(&t, 60, 1);
+	begin = stats_of(&t);
+	train(&t, 30, 1);
+	s = stats_of(&t);
+	CHECK((s.cached_bytes - begin.cached_bytes) * 8 > (s.device_bytes - begin.device_bytes) * 7);
+	close_maps(&t);
+}
+
 /* ---- refusals ---- */
 
 TEST(where_a_map_is_refused_all_goes_on_and_is_explained)
@@ -342,47 +378,56 @@ TEST(where_a_map_is_refused_all_goes_on_and_is_explained)
 	atomic_store(&pin_fails, 0);
 }
 
-/* The reader has the old file, and so has each batch. */
+/* The reader has the old file, and so has each batch, even if the new one has the same bytes. */
 TEST(a_file_that_was_replaced_is_not_mapped_again)
 {
 	char path[PATH_MAX], other[PATH_MAX];
 	struct training t;
 
-	open_pieces(40);
-	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
-	train(&t, 1, 0); /* all shards of the first batch are open */
-	train_give_all(&t);
-	close_maps(&t);
-	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
-	for (size_t i = 0; i < COUNT(sizes); i++) {
-		struct shard_reader *r;
+	for (int copied = 0; copied < 2; copied++) {
+		STORY("%s", copied ? "by its copy" : "by no file");
+		open_pieces(40);
+		open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
+		for (size_t i = 0; i < COUNT(sizes); i++) {
+			struct shard_reader *r;
+			int fd;
 
-		CHECK_OK(dataset_use_shard(ds, i, &r, &fixture_err));
-		snprintf(path, sizeof(path), "%s", r->path);
-		snprintf(other, sizeof(other), "%s.other", r->path);
-		CHECK_EQ(symlink("/dev/null", other), 0);
-		CHECK_EQ(rename(other, path), 0);
+			CHECK_OK(dataset_use_shard(ds, i, &r, &fixture_err));
+			snprintf(path, sizeof(path), "%s", r->path);
+			snprintf(other, sizeof(other), "%s.other", r->path);
+			if (copied) {
+				fd = open(other, O_WRONLY | O_CREAT, 0600);
+				CHECK(fd >= 0);
+				CHECK_EQ(write(fd, r->map, r->file_bytes), (ssize_t)r->file_bytes);
+				close(fd);
+			} else {
+				CHECK_EQ(symlink("/dev/null", other), 0);
+			}
+			CHECK_EQ(rename(other, path), 0);
+		}
+		train(&t, 60, 1);
+		CHECK_EQ(atomic_load(&pin_count), 0);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), copied ? SHARD_OK : SHARD_END);
+		CHECK(!copied || strstr(err.message, "was replaced while in use"));
+		close_maps(&t);
+		drop_dataset();
 	}
-	train(&t, 60, 1);
-	CHECK_EQ(atomic_load(&pin_count), 0);
-	close_maps(&t);
-	drop_dataset();
 }
 
 /* ---- damage ---- */
 
-/* Write over a record of the photographs where it lies in its file. */
-static void damage(uint64_t record)
+/* Write over a record of a group where it lies in its file. */
+static void damage(uint32_t group, uint64_t record)
 {
 	uint64_t shard = dataset_shard_of(ds, record), at;
 	struct shard_reader *r;
 	int fd;
 
 	CHECK_OK(dataset_use_shard(ds, shard, &r, &fixture_err));
-	at = reader_raw_begin(r, 0) + (record - ds->first_record[shard]) * schema.group[0].stride;
+	at = reader_raw_begin(r, group) + (record - ds->first_record[shard]) * schema.group[group].stride;
 	fd = open(r->path, O_WRONLY);
 	CHECK(fd >= 0);
-	CHECK_EQ(pwrite(fd, "damage", 6, (off_t)at + 1000), 6);
+	CHECK_EQ(pwrite(fd, "damage", 6, (off_t)at + (group ? 0 : 1000)), 6);
 	close(fd);
 }
 
@@ -402,9 +447,9 @@ TEST(damage_is_what_it_is_without_a_gpu)
 				continue;
 			STORY("on_corrupt %u, check %u", how, check);
 			open_pieces(40);
-			damage(17);
-			damage(60);
-			damage(61);
+			damage(0, 17);
+			damage(0, 60);
+			damage(0, 61);
 			reopen(&so);
 			open_maps(&t, o, how);
 			o = wanted.o;
@@ -444,6 +489,110 @@ TEST(damage_is_what_it_is_without_a_gpu)
 			training_close(&t);
 			trainer_check_clean();
 		}
+}
+
+/* The GPU must not read the damaged file, which is still page-locked, when the reader has the new one. */
+TEST(a_shard_that_was_restored_is_read_from_its_new_file)
+{
+	struct shard_loader_options o = {.batch_records = 7,
+					 .thread_count = 1,
+					 .order.shuffle = SHARD_SEQUENTIAL,
+					 .repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE,
+					 .repair.corrupt_most = UINT64_MAX};
+	char path[PATH_MAX], other[PATH_MAX];
+	unsigned substituted[2] = {0, 0};
+	struct shard_reader *r;
+	struct training t;
+	int fd;
+
+	open_pieces(40);
+	CHECK_OK(dataset_use_shard(ds, 0, &r, &fixture_err));
+	snprintf(path, sizeof(path), "%s", r->path);
+	snprintf(other, sizeof(other), "%s.other", r->path);
+	fd = open(other, O_WRONLY | O_CREAT, 0600);
+	CHECK(fd >= 0);
+	CHECK_EQ(write(fd, r->map, r->file_bytes), (ssize_t)r->file_bytes);
+	close(fd);
+	damage(0, 17);
+	reopen(NULL);
+	ds->readers.most = 1; /* readers come and go */
+	open_maps(&t, o, 0);
+	for (int i = 0; i < 120; i++) {
+		struct shard_batch b;
+		int rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+
+		if (i == 60)
+			CHECK_EQ(rename(other, path), 0);
+		if (rc == SHARD_END)
+			continue;
+		CHECK_EQ(rc, SHARD_OK);
+		fake->settle();
+		for (uint32_t f = 0; f < schema.field_count; f++)
+			b.field[f].data = fake->at((uintptr_t)b.field[f].data);
+		for (uint32_t row = 0; row < b.record_count; row++) {
+			substituted[i > 90] += b.row_flags[row] & SHARD_ROW_SUBSTITUTED;
+			check_bytes(&gpu, &b, row);
+		}
+		CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	}
+	CHECK(substituted[0] && !substituted[1]);
+	close_maps(&t);
+	drop_dataset();
+}
+
+/*
+ * All labels of the first shard are damaged.  So its photographs are taken in vain, one after the
+ * other, until a record of the next shard takes their place, which is not in memory.
+ */
+TEST(a_substitute_leaves_nothing_of_those_before_it)
+{
+	struct shard_dataset_options so = {.size = sizeof(so), .check = SHARD_CHECK_FIRST};
+	struct shard_loader_options o = {.batch_records = 7,
+					 .thread_count = 2,
+					 .order.shuffle = SHARD_SEQUENTIAL,
+					 .path = SHARD_PATH_MAP,
+					 .repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE,
+					 .repair.corrupt_most = UINT64_MAX};
+	struct training t;
+
+	open_pieces(40);
+	damage(1, 17);
+	reopen(&so);
+	cold_bytes = 60000;
+	open_maps(&t, o, 0);
+	for (int i = 0; i < 40; i++) {
+		struct shard_batch b;
+		int rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+
+		if (rc == SHARD_END)
+			continue;
+		CHECK_EQ(rc, SHARD_OK);
+		fake->settle();
+		for (uint32_t f = 0; f < schema.field_count; f++)
+			b.field[f].data = fake->at((uintptr_t)b.field[f].data);
+		for (uint32_t row = 0; row < b.record_count; row++) {
+			CHECK(!(b.row_flags[row] & SHARD_ROW_SUBSTITUTED) || b.record[row] == 40);
+			check_bytes(&gpu, &b, row);
+		}
+		CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	}
+	CHECK_SOUND_TRAINING();
+	STORY("nobody uses a piece any more, so each can be given back");
+	atomic_store(&available, 1);
+	usleep(1100000);
+	for (int i = 0; i < 200 && stats_of(&t).registered_bytes; i++) {
+		struct shard_batch b;
+
+		if (shard_loader_next_device(t.l, t.stream, &b, &err) == SHARD_OK)
+			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+		usleep(20000);
+	}
+	CHECK_EQ(stats_of(&t).registered_bytes, 0);
+	training_close(&t);
+	trainer_check_clean();
+	atomic_store(&available, 0);
+	cold_bytes = 0;
+	drop_dataset();
 }
 
 /* Once for each time that a piece is page-locked; with SHARD_CHECK_ALWAYS for each record. */
