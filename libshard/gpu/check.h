@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define CHECK_ROWS    496u /* of one call: its parameter has 4096 bytes */
+#define CHECK_ROWS    496u /* of one call: a parameter has 4096 bytes at most */
 #define CHECK_THREADS 64u
 #define CHECK_WARP    32u
 #define CHECK_SHORT   240u /* bytes: units up to this length have a thread each, longer ones a warp */
@@ -26,7 +26,7 @@
 struct check_call {
 	uint64_t from;	/* address of the unit of row 0; any */
 	uint64_t step;	/* bytes from one unit to the next; any */
-	uint64_t bytes; /* of each unit; any.  No byte outside of the units is read */
+	uint64_t bytes; /* of each unit; any.  No byte outside of the units is read, and none may change meanwhile */
 	uint64_t to;	/* address of row_count results: a multiple of 16 */
 	uint32_t row_count;
 	uint32_t number;		       /* comes back with each result */
@@ -37,8 +37,10 @@ struct check_call {
 enum { CHECK_SOUND = 1, CHECK_DAMAGED, CHECK_SKIPPED };
 
 /*
- * What the kernel stores for each row.  A result is there when its `number` is that of the call.  So
- * a caller that gives each call another number cannot take an older result for a new one.
+ * What the kernel stores for each row.  It may be looked at when the stream is past the kernel:
+ * before that, `number` may be there and the rest not, since a store of 16 bytes is not promised to
+ * come as one.  A caller that gives each call another number cannot take an older result, of a kernel
+ * that did not run, for a new one.
  */
 struct check_result {
 	uint64_t hash; /* of the bytes that are there; 0 for a row that is skipped */

@@ -113,7 +113,7 @@ static void put_steps(struct read_ahead *f)
 			return;
 		s = &r->step[at / READ_AHEAD_STEP_BYTES];
 		*s = (struct step){.reading = r};
-		s->read.fd = job->direct_fd;
+		s->read.fd = job->direct_fd >= 0 ? job->direct_fd : job->fd;
 		s->read.offset = job->offset + at;
 		s->read.bytes = (size_t)min_u64(READ_AHEAD_STEP_BYTES, job->bytes - at);
 		s->read.dst = job->buffer + at;

@@ -79,6 +79,7 @@ struct verify_file {
 struct verify_place {
 	unsigned file;	     /* its shard */
 	unsigned half;	     /* of the buffer, which its bytes are being read into; VERIFY_NO_HALF: nothing was begun */
+	bool needs_both;     /* halves, when its turn comes: nothing may be begun behind it */
 	uint64_t begin, end; /* those bytes, in the file */
 };
 
@@ -156,7 +157,8 @@ int read_ahead_now(const struct read_ahead_job *job, struct shard_error *err);
 
 /*
  * NULL if there is no memory or no thread: do without, with read_ahead_now().  Belongs to the
- * thread that opens it.  With `direct`, every job has a direct_fd, and io_uring reads if it can.
+ * thread that opens it.  With `direct`, io_uring reads if it can: for jobs that mostly have a
+ * direct_fd.
  */
 struct read_ahead *read_ahead_open(bool direct);
 void read_ahead_close(struct read_ahead *f);

@@ -4,9 +4,8 @@
  *
  * Threads claim pieces of some MiB under one lock, shard after shard; the one that claims a shard's
  * first piece opens it and checks its tables.  A thread that reads claims its next pieces before it
- * checks one, so that the disk has work meanwhile.  What is found is told in the order of claims.
- * Callbacks run in the caller's thread, which
- * otherwise sleeps.
+ * checks one, so that the disk has work meanwhile.  Each tells what it finds in the order of its
+ * claims.  Callbacks run in the caller's thread, which otherwise sleeps.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -328,14 +327,15 @@ struct line {
 };
 
 /*
- * Nothing is claimed behind a piece that is not read ahead: another thread may check it meanwhile.
+ * Nothing is claimed behind a head that is not read ahead: another thread may check it meanwhile.
+ * Nor behind a piece that needs the whole buffer.
  * All pieces but the last one belong to one shard, so that two are open at most.
  */
 static bool wants_piece(const struct line *l)
 {
 	const struct piece *head = &l->piece[l->head], *last = &l->piece[(l->head + l->count - 1) % PIECES_MOST];
 
-	return !l->count || (l->count < PIECES_MOST && head->place.half != VERIFY_NO_HALF &&
+	return !l->count || (l->count < PIECES_MOST && head->place.half != VERIFY_NO_HALF && !last->place.needs_both &&
 			     !(l->room.is_taken[0] && l->room.is_taken[1]) && head->shard == last->shard);
 }
 

@@ -246,7 +246,8 @@ void verify_begin(struct verify_room *room, struct shard_reader *r, uint64_t sha
 	if (!count || room->is_taken[half] || open_file(room, f, r, NULL) || f->cached ||
 	    reader_guarded(r, range_work, &j, NULL) || j.rc)
 		return;
-	if (j.end - j.begin <= AHEAD_LEAST_BYTES || j.end - j.begin > HALF_ROOM_BYTES)
+	out->needs_both = j.end - j.begin > HALF_ROOM_BYTES;
+	if (j.end - j.begin <= AHEAD_LEAST_BYTES || out->needs_both)
 		return;
 	if (!room->ahead)
 		room->ahead = read_ahead_open(f->direct_fd >= 0);

@@ -24,6 +24,7 @@ static enum {
 	COLD_WITHOUT_DIRECT
 } cache;
 static unsigned direct_reads, ordinary_reads, uring_reads;
+static size_t longest_read; /* of those by pread */
 
 static bool direct_fails(void)
 {
@@ -53,6 +54,7 @@ int __wrap_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const 
 
 	pthread_mutex_lock(&lock);
 	*(direct ? &direct_reads : &ordinary_reads) += 1;
+	longest_read = bytes > longest_read ? bytes : longest_read;
 	pthread_mutex_unlock(&lock);
 	if (direct && direct_fails())
 		return SHARD_E_IO;
@@ -317,6 +319,44 @@ TEST(the_verdict_does_not_depend_on_where_the_bytes_are)
 		CHECK(first.count >= (codec == SHARD_RAW ? 21 : 2)); /* units, and the SHA-256 */
 	}
 	cache = AS_IT_IS;
+}
+
+/* While units before it are checked, nothing is begun behind it: the whole buffer is its own. */
+TEST(a_unit_longer_than_half_the_buffer_is_read_into_it)
+{
+	static const uint32_t mib[] = {1, 9, 1};
+	struct shard_schema three = {.group_count = 3, .field_count = 3};
+	struct shard_writer_options wo = {.size = sizeof(wo), .planned_records = 1};
+	struct shard_verify_options o = {.size = sizeof(o), .thread_count = 1};
+	struct shard_written written;
+	struct shard_writer *w;
+	struct shard_reader *r;
+	const void *record[3];
+	uint8_t *bytes = calloc(9, 1 << 20);
+	struct path p;
+
+	for (uint32_t g = 0; g < 3; g++) {
+		three.field[g] =
+			(struct shard_field){.dtype = SHARD_U8, .group = g, .ndim = 1, .shape = {mib[g] << 20}};
+		snprintf(three.field[g].name, sizeof(three.field[g].name), "field_%u", g);
+		record[g] = bytes;
+	}
+	CHECK_OK(shard_schema_lay_out(&three, 0, &fixture_err));
+	tmp(&p, "t_verify_reads.%d.shard", (int)getpid());
+	unlink(p.text);
+	CHECK_OK(shard_writer_open(&w, p.text, &three, &wo, &fixture_err));
+	CHECK_OK(shard_writer_append(w, record, NULL, 0, &fixture_err));
+	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+	shard_writer_close(w);
+	CHECK_OK(shard_reader_open(&r, p.text, NULL, &fixture_err));
+	cache = COLD;
+	longest_read = 0;
+	CHECK_OK(shard_reader_verify(r, &o, NULL, &fixture_err));
+	CHECK(longest_read >= 9 << 20);
+	cache = AS_IT_IS;
+	shard_reader_close(r);
+	unlink(p.text);
+	free(bytes);
 }
 
 /*
