@@ -250,6 +250,8 @@ TEST(the_host_does_not_wait_for_copies)
 	train(&t, 1, 0);
 	train_give_all(&t);
 	wait_until_full(t.l);
+	while (!pins_knows(&t.l->copy->pins, t.l->o.slot_count - 1, 1)) /* a slot that is not is not sent ahead */
+		usleep(1000);
 	fake->reset();
 	fake->hold(1);
 	for (t.lent.count = 0; t.lent.count < 3; t.lent.count++)
