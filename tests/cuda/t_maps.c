@@ -728,14 +728,18 @@ TEST(what_is_broken_is_noticed)
 		  0);
 	fake->seed(0, 3000);
 	for (int i = 0; i < 60 && !fake->sins(FAKE_FREED_IN_USE); i++) {
-		train(&t, 1, 1);
-		for (uint32_t k = 0; k < t.l->feed->ring.slot_count; k++) { /* nobody uses anything */
-			struct resident *r = slot_residents(&t.l->feed->ring.slot[k], 0);
+		struct crew *c = &t.l->feed->crew;
 
-			for (uint32_t row = 0; row < 9; row++)
+		train(&t, 1, 1);
+		pthread_mutex_lock(&c->lock);
+		for (uint32_t k = 0; k < c->ring->slot_count; k++) { /* as if nobody used what is being copied */
+			struct resident *r = slot_residents(&c->ring->slot[k], 0);
+
+			for (uint32_t row = 0; c->claim[k].state == CLAIM_TAKEN && row < 9; row++)
 				if (r[row].at)
 					atomic_store(r[row].users, 0);
 		}
+		pthread_mutex_unlock(&c->lock);
 	}
 	CHECK(fake->sins(FAKE_FREED_IN_USE) > 0);
 	is_noticed(&t);
