@@ -362,13 +362,14 @@ static int take_residents(struct block *b, uint32_t group, uint32_t *left)
 	for (uint32_t i = 0; !rc && resident && i < b->count; i++) {
 		const struct located *at = &b->at[i];
 		struct resident *r = &resident[b->first + i];
-		struct slot_row row = row_of(b, group, i);
+		struct slot_row row;
 
 		if (!at->path.hot || kind_of(b, group, at) != PATH_MAP)
 			continue;
 		r->at = from->take(from->context, at->shard, at->r, group, at->in_shard, &effort, &r->users);
 		if (!r->at)
 			continue;
+		row = row_of(b, group, i);
 		/* As if it were at its place already.  Nothing is written there. */
 		row.dst = (uint8_t *)(uintptr_t)mapped_at(b, group, i);
 		rc = slot_row_land(&row, row.dst, &b->counts->checked_units, b->err);

@@ -198,6 +198,7 @@ int device_copy_open(struct device_copy **out, struct feed *feed, struct device_
 		return error_set(err, SHARD_E_MEMORY, "no memory for a device");
 	d->feed = feed;
 	d->device_slots = device_slots;
+	d->map_groups = maps_groups(feed);
 	d->cuda = cuda;
 	d->give = mem_array(slots, sizeof(*d->give));
 	d->host_done = mem_array(slots, sizeof(*d->host_done));
@@ -210,7 +211,7 @@ int device_copy_open(struct device_copy **out, struct feed *feed, struct device_
 		rc = cuda_event_make(cuda, &d->host_done[i], err);
 	}
 	if (!rc)
-		rc = pins_open(&d->pins, &feed->ring, &feed->layout, to_gpu ? maps_groups(feed) : 0, cuda, err);
+		rc = pins_open(&d->pins, &feed->ring, &feed->layout, to_gpu ? d->map_groups : 0, cuda, err);
 	if (rc) {
 		device_copy_close(d, false);
 		return rc;
@@ -241,10 +242,9 @@ void device_copy_close(struct device_copy *d, bool inherited)
 
 int device_copy_use_maps(struct device_copy *d, struct shard_error *err)
 {
-	size_t most =
-		(size_t)d->feed->steps.rank.batch_records * (size_t)__builtin_popcount(feed_resident_groups(d->feed));
+	size_t most = (size_t)d->feed->steps.rank.batch_records * (size_t)__builtin_popcount(d->map_groups);
 
-	if (d->maps || !maps_groups(d->feed))
+	if (d->maps || !d->map_groups)
 		return SHARD_OK;
 	if (!d->pieces.to)
 		d->pieces.to = mem_array(most, sizeof(*d->pieces.to));
@@ -255,7 +255,7 @@ int device_copy_use_maps(struct device_copy *d, struct shard_error *err)
 	if (!d->pieces.to || !d->pieces.from || !d->pieces.bytes)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the copies of a batch of %u records",
 				 d->feed->steps.rank.batch_records);
-	return maps_open(&d->maps, d->feed, d->cuda, err);
+	return maps_open(&d->maps, d->feed, d->map_groups, d->cuda, err);
 }
 
 /* ---- copies ---- */

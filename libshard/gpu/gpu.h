@@ -284,11 +284,12 @@ bool pins_problem(struct pins *p, struct shard_error *out); /* false: nothing wa
 struct maps;
 
 /*
- * From now on the feed leaves records where they are mapped, as far as that memory can be
- * page-locked: up to gpu.pin_most.  A refusal is not an error; maps_problem() tells about it.  The feed
- * has such groups.
+ * From now on the feed leaves records of these groups, of maps_groups(), where they are mapped, as
+ * far as that memory can be page-locked: up to gpu.pin_most.  A refusal is not an error;
+ * maps_problem() tells about it.
  */
-int maps_open(struct maps **out, struct feed *feed, const struct cuda_device *cuda, struct shard_error *err);
+int maps_open(struct maps **out, struct feed *feed, uint32_t groups, const struct cuda_device *cuda,
+	      struct shard_error *err);
 /*
  * Copies have finished.  Waits for threads of the feed.  The context is entered, except in a forked
  * child, with `inherited`.  NULL is fine.
@@ -376,9 +377,10 @@ struct device_copy {
 	struct feed *feed; /* const after open, as: */
 	struct device_slots *device_slots;
 	const struct cuda_device *cuda;
-	void *back;	   /* the stream that gives host slots back */
-	struct give *give; /* [slot_count of the feed] */
-	void **host_done;  /* [slot_count of the feed] events: the trainer is done with a slot */
+	uint32_t map_groups; /* whose records may stay in the page cache, a bit for each */
+	void *back;	     /* the stream that gives host slots back */
+	struct give *give;   /* [slot_count of the feed] */
+	void **host_done;    /* [slot_count of the feed] events: the trainer is done with a slot */
 	struct pins pins;
 	struct maps *maps;	   /* NULL: all records are copied from the ring */
 	struct cuda_pieces pieces; /* what one batch takes out of the maps; room for all its rows */

@@ -76,19 +76,28 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 	return rc;
 }
 
-int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err)
+/* Open the GPU of this stream, enter its context, and check the stream.  After an error it is not entered. */
+static int enter(struct shard_loader *l, void *stream, bool to_gpu, struct shard_error *err)
 {
-	int rc = loader_begin(l, err);
+	int rc = loader_open_device(l, stream, to_gpu, err);
 
-	if (!rc)
-		rc = loader_open_device(l, stream, true, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
 	if (rc)
 		return rc;
 	rc = cuda_check_stream(l->cuda, stream, err);
+	return rc ? cuda_leave(l->cuda, rc, err) : SHARD_OK;
+}
+
+int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err)
+{
+	int rc = loader_begin(l, err);
+
 	if (!rc)
-		rc = open_device_slots(l, err);
+		rc = enter(l, stream, true, err);
+	if (rc)
+		return rc;
+	rc = open_device_slots(l, err);
 	if (!rc && l->pool)
 		rc = pool_begin(l->pool, err);
 	rc = cuda_leave(l->cuda, rc, err);
@@ -124,14 +133,9 @@ static int release_host(struct shard_loader *l, const struct shard_batch *batch,
 	int rc = feed_check_lent(loader_feed(l), batch, err);
 
 	if (!rc)
-		rc = loader_open_device(l, stream, false, err);
-	if (!rc)
-		rc = cuda_enter(l->cuda, err);
+		rc = enter(l, stream, false, err);
 	if (rc)
 		return rc;
-	rc = cuda_check_stream(l->cuda, stream, err);
-	if (rc)
-		return cuda_leave(l->cuda, rc, err);
 	feed_end_loan(l->feed, batch->slot); /* before: from then on the slot belongs to the crew */
 	rc = device_copy_give_after(l->copy, batch->slot, stream, err);
 	if (rc)
@@ -183,12 +187,10 @@ int shard_loader_pin(struct shard_loader *l, void *stream, struct shard_error *e
 	if (!rc)
 		rc = loader_check_host(l, err);
 	if (!rc)
-		rc = loader_open_device(l, stream, false, err);
-	if (!rc)
-		rc = cuda_enter(l->cuda, err);
+		rc = enter(l, stream, false, err);
 	if (rc)
 		return rc;
-	rc = cuda_leave(l->cuda, cuda_check_stream(l->cuda, stream, err), err);
+	rc = cuda_leave(l->cuda, SHARD_OK, err);
 	l->awaits_pins = l->awaits_pins || !rc;
 	return rc;
 }

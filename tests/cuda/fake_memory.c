@@ -360,8 +360,8 @@ static bool is_malformed(size_t count, int (*attributes)[6], const size_t *first
  * Queue copies so that they run in an order of chance.  The order of access 1 reads memory that is
  * not page-locked when the copy runs, the others may read it before that.
  *
- * What nobody promises is not given: an empty copy is refused, and those in front of one that is
- * refused may have been queued.  Only copies to the device are known.
+ * The fake gives nothing that the documentation does not promise.  It refuses an empty copy, and
+ * copies in front of a refused one may have been queued.  It knows only copies to the device.
  *
  * A stream that captures refuses, and the capture goes on without the copies: seen with the driver
  * of CUDA 13, and told in rapidsai/rmm, issue 2518.

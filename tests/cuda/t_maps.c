@@ -137,6 +137,20 @@ static void close_maps(struct training *t)
 	CHECK_EQ(fake->sins(FAKE_UNMAPPED), 0);
 }
 
+/* Take a batch whose rows the host can look at.  Returns false at the end of an epoch. */
+static bool next_here(struct training *t, struct shard_batch *b)
+{
+	int rc = shard_loader_next_device(t->l, t->stream, b, &err);
+
+	if (rc == SHARD_END)
+		return false;
+	CHECK_EQ(rc, SHARD_OK);
+	fake->settle();
+	for (uint32_t f = 0; f < schema.field_count; f++)
+		b->field[f].data = fake->at((uintptr_t)b->field[f].data);
+	return true;
+}
+
 static struct shard_loader_stats stats_of(const struct training *t)
 {
 	struct shard_loader_stats s;
@@ -519,16 +533,12 @@ TEST(a_shard_that_was_restored_is_read_from_its_new_file)
 	open_maps(&t, o, 0);
 	for (int i = 0; i < 120; i++) {
 		struct shard_batch b;
-		int rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+		bool has = next_here(&t, &b);
 
 		if (i == 60)
 			CHECK_EQ(rename(other, path), 0);
-		if (rc == SHARD_END)
+		if (!has)
 			continue;
-		CHECK_EQ(rc, SHARD_OK);
-		fake->settle();
-		for (uint32_t f = 0; f < schema.field_count; f++)
-			b.field[f].data = fake->at((uintptr_t)b.field[f].data);
 		for (uint32_t row = 0; row < b.record_count; row++) {
 			substituted[i > 90] += b.row_flags[row] & SHARD_ROW_SUBSTITUTED;
 			check_bytes(&gpu, &b, row);
@@ -562,14 +572,9 @@ TEST(a_substitute_leaves_nothing_of_those_before_it)
 	open_maps(&t, o, 0);
 	for (int i = 0; i < 40; i++) {
 		struct shard_batch b;
-		int rc = shard_loader_next_device(t.l, t.stream, &b, &err);
 
-		if (rc == SHARD_END)
+		if (!next_here(&t, &b))
 			continue;
-		CHECK_EQ(rc, SHARD_OK);
-		fake->settle();
-		for (uint32_t f = 0; f < schema.field_count; f++)
-			b.field[f].data = fake->at((uintptr_t)b.field[f].data);
 		for (uint32_t row = 0; row < b.record_count; row++) {
 			CHECK(!(b.row_flags[row] & SHARD_ROW_SUBSTITUTED) || b.record[row] == 40);
 			check_bytes(&gpu, &b, row);
