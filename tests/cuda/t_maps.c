@@ -731,8 +731,8 @@ TEST(what_is_broken_is_noticed)
 						.thread_count = 1,
 						.gpu.pin_most = 60000},
 		  0);
-	fake->seed(0, 3000);
-	for (int i = 0; i < 60 && !fake->sins(FAKE_FREED_IN_USE); i++) {
+	fake->seed(0, 20000); /* longer than this thread may come late, mostly */
+	for (int i = 0; i < 500 && !fake->sins(FAKE_FREED_IN_USE); i++) {
 		struct crew *c = &t.l->feed->crew;
 
 		train(&t, 1, 1);

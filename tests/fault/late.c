@@ -3,7 +3,7 @@
  * late.c - threads that come late, as on a busy machine; preloaded by `make check-late`
  *
  * Whoever takes or gives a lock, wakes others, opens a file, or changes a folder or a disk does
- * nothing for a while now and then.  A thread keeps its pace for some hundred calls, and loses at
+ * nothing for a while now and then, and so do threads before their first step.  A thread keeps its pace for some hundred calls, and loses at
  * most three quarters of its time.  A test whose verdict depends on who is first fails sooner or
  * later.  Time is spent and not slept, since sleeping is a system call, which decoders in a sandbox
  * may not make.
@@ -11,12 +11,14 @@
  * Draws begin with the clock: no seed could repeat which thread came when.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
@@ -29,6 +31,7 @@ static const struct pace {
 } paces[] = {{100000, 200}, {100000, 200}, {300, 5000}, {50, 5000}, {10, 200}};
 
 static const struct pace file_pace = {20, 50000}; /* such calls are rare, and disks are slow */
+static const struct pace begin_pace = {2, 30000};
 
 static __thread uint64_t begin_ns, draws, calls, lost_ns;
 static __thread struct pace pace;
@@ -48,7 +51,7 @@ static void come_late_at(const struct pace *p)
 		return;
 	late_ns = 1000 * draw(p->us_below);
 	until_ns = clock_now_ns() + late_ns;
-	if (4 * (lost_ns + late_ns) > 3 * (until_ns - begin_ns))
+	if (p != &begin_pace && 4 * (lost_ns + late_ns) > 3 * (until_ns - begin_ns))
 		return;
 	lost_ns += late_ns;
 	while (clock_now_ns() < until_ns)
@@ -115,3 +118,36 @@ LATE(file_late, linkat, (int from_fd, const char *from, int to_fd, const char *t
 	}
 LATE_OPEN(openat)
 LATE_OPEN(openat64)
+
+struct thread {
+	void *(*function)(void *);
+	void *argument;
+};
+
+static void *begin_late(void *argument)
+{
+	struct thread t = *(struct thread *)argument;
+
+	free(argument);
+	come_late_at(&begin_pace);
+	return t.function(t.argument);
+}
+
+int pthread_create(pthread_t *id, const pthread_attr_t *how, void *(*function)(void *), void *argument)
+{
+	static int (*_Atomic real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	struct thread *t;
+	int rc;
+
+	if (!real)
+		real = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))(uintptr_t)dlsym(
+			RTLD_NEXT, "pthread_create");
+	t = malloc(sizeof(*t));
+	if (!t)
+		return EAGAIN;
+	*t = (struct thread){function, argument};
+	rc = real(id, how, begin_late, t);
+	if (rc)
+		free(t);
+	return rc;
+}
