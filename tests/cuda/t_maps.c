@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/io/io.h"
 #include "shard_gpu.h"
 #include "tests/child.h"
@@ -225,6 +226,73 @@ TEST(runs_come_to_a_pool_out_of_the_page_cache)
 		CHECK_EQ(s.pageable_bytes, 0);
 		finish(&t);
 	}
+}
+
+/* The page cache then has what was just written past it. */
+static void bring_to_memory(void)
+{
+	for (uint64_t i = 0; i < ds->m.shard_count; i++) {
+		volatile uint8_t sum = 0;
+		struct shard_reader *r;
+
+		CHECK_OK(dataset_use_shard(ds, i, &r, &fixture_err));
+		for (uint64_t at = 0; at < r->file_bytes; at += 4096)
+			sum += ((const uint8_t *)r->map)[at];
+	}
+}
+
+/* Of the photographs in a slot, how many pages the system has given.  Huge pages reach beyond both ends. */
+static uint64_t pages_of(const struct feed *f, uint32_t slot)
+{
+	uint64_t bytes = 16 * schema.group[0].stride, given = 0;
+	uintptr_t at = (uintptr_t)f->ring.slot[slot].memory + f->layout.group_at[0];
+	uintptr_t begin = align_up(at, HUGE_PAGE_BYTES), end = (at + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	unsigned char *is_there = calloc((end - begin) / 4096, 1);
+
+	CHECK(is_there && end > begin);
+	CHECK_EQ(mincore((void *)begin, end - begin, is_there), 0);
+	for (uint64_t i = 0; i < (end - begin) / 4096; i++)
+		given += is_there[i] & 1;
+	free(is_there);
+	return given;
+}
+
+/*
+ * The first slot is made ready before anything is known.  The others take memory when a thread
+ * writes to them, and page-locks when the GPU reads them.
+ */
+TEST(the_ring_takes_no_memory_for_what_nobody_writes_there)
+{
+	static const uint64_t one[] = {40};
+
+	open_photos(512, SHARD_RAW, one, 1);
+	bring_to_memory();
+	piece_bytes = UINT64_MAX / 2;
+	for (int all = 0; all < 2; all++) {
+		struct shard_loader_options o = {.batch_records = 16,
+						 .thread_count = 1,
+						 .slot_count = 4,
+						 .gpu.pin_most = all ? SHARD_PIN_NOTHING : 0};
+		struct shard_loader_stats s;
+		struct training t;
+
+		STORY("%s", all ? "through the ring" : "out of the page cache from the first batch on");
+		open_maps(&t, o, 0);
+		inject.meanwhile = behind_gate; /* until the loader knows of the GPU */
+		set_gate(false);
+		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
+		set_gate(true);
+		train(&t, 16, 1);
+		train_give_all(&t);
+		s = stats_of(&t);
+		CHECK_EQ(s.pageable_bytes, 0);
+		CHECK_EQ(s.cached_bytes > 0, !all);
+		CHECK_EQ(s.pinned_bytes > 16 * schema.group[0].stride, all);
+		for (uint32_t slot = 1; slot < 4; slot++)
+			CHECK_EQ(pages_of(t.l->feed, slot) > 0, all);
+		close_maps(&t);
+	}
+	drop_dataset();
 }
 
 /* A piece ends where a neighbour begins, and a copy must not cross that. */
