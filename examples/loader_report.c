@@ -9,10 +9,13 @@
  * your own trainer, copy report(): docs/TRAINING.md, "Why is my GPU idle?", says what to do about
  * its last line.
  */
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "shard.h"
 
@@ -40,6 +43,33 @@ static const char *slower_side(const struct shard_loader_stats *d, int is_first)
 	if (d->direct_bytes + d->pread_bytes >= d->mapped_bytes)
 		return "the loader is the slower side, its threads wait for the disk";
 	return "the loader is the slower side, its threads wait for page faults or for a CPU";
+}
+
+/* Is there a file of such a name that this process may use so? */
+static int has_file(const char *pattern, int how)
+{
+	glob_t found;
+	int has = 0;
+
+	if (glob(pattern, 0, NULL, &found))
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		has |= !access(found.gl_pathv[i], how);
+	globfree(&found);
+	return has;
+}
+
+/*
+ * May this process use a GPU of NVIDIA?  A call of CUDA would start it in this process, and then it
+ * would not work in forked children.  So this looks at the driver's files.
+ */
+static int gpu_is_here(void)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES"); /* "", -1 and other words hide all of them */
+
+	if (visible && (*visible < '0' || *visible > '9') && strncmp(visible, "GPU-", 4) && strncmp(visible, "MIG-", 4))
+		return 0;
+	return has_file("/proc/driver/nvidia/gpus/*", F_OK) && has_file("/dev/nvidia[0-9]*", R_OK | W_OK);
 }
 
 /* What the loader did between two calls of shard_loader_stats().  `before` is zero for the first. */
@@ -91,6 +121,9 @@ static void report(const struct shard_loader_stats *now, const struct shard_load
 		       (double)d.device_bytes / 1e6 / seconds, percent((double)d.cached_bytes, (double)d.device_bytes),
 		       percent((double)d.pageable_bytes, (double)d.device_bytes),
 		       percent((double)d.device_wait_ns, (double)d.elapsed_ns));
+	if (!d.device_bytes && !d.pinned_bytes && gpu_is_here()) /* unless you lent memory that is page-locked */
+		printf("this machine has a GPU, and copies of these batches to it are slow, because their memory is "
+		       "not page-locked: call shard_loader_next_device() or shard_loader_pin()\n");
 	printf("%s\n", slower_side(&d, !before->batch_count));
 }
 

@@ -465,7 +465,12 @@ int cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, v
 	size_t first = 0, failed = SIZE_MAX;
 	int result;
 
-	/* The driver takes no batch of nothing, and none on the legacy default stream. */
+	/*
+	 * The driver takes no batch of nothing, and none on the legacy default stream.  Without batches
+	 * all copies are on the one stream.  On an H200 a copy of 147 KiB then takes 5.9 us: 2.7 us on
+	 * the link, and 1.7 us to submit it.  Several streams, joined by events, may hide the rest, but
+	 * that was not measured.
+	 */
 	if (!p->count || !d->api->cuMemcpyBatchAsync || cuda_is_special(stream)) {
 		for (size_t i = 0; i < p->count; i++) {
 			result = d->api->cuMemcpyHtoDAsync(p->to[i], p->from[i], p->bytes[i], stream);

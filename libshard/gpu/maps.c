@@ -270,7 +270,7 @@ static int map_piece(struct map_piece *p, const struct shard_reader *r, uint32_t
 	if (rc)
 		return rc;
 	if (bytes != r->file_bytes || p->inode != r->inode)
-		rc = error_set(err, SHARD_E_IO, "%s: was replaced while in use", show(&s, r->path));
+		rc = error_set(err, SHARD_E_IO, "%s: was replaced or cut while in use", show(&s, r->path));
 	p->bytes = align_up(last, PAGE_BYTES) - page;
 	if (!rc)
 		rc = file_map_part(fd, page, p->bytes, r->path, &p->map, err);

@@ -29,7 +29,7 @@ from ._options import (
     whole,
 )
 from ._selection import Selection
-from ._summary import summary_of
+from ._summary import gpu_is_here, summary_of
 from ._transform import Transform
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class LoaderBase(Hinting, Generic[T]):
 
     _wide_tokens = False  # are token ids int64, whatever is stored?
     _needs_group = False  # is a share that only torchrun's variables name a guess?
+    _may_use_gpu = True  # do device="cuda" and pin_memory=True do something?
 
     @public("libshard.Loader", lambda loader, name: _refuse_option(type(loader), name))
     def __init__(
@@ -216,6 +217,7 @@ class LoaderBase(Hinting, Generic[T]):
         self.copy = as_flag("copy", copy)
         pins_ring, make_memory = self._page_locking(stream) if pins else (False, None)
         self._keeps = make_memory is not None  # is the memory of a batch its own?
+        self._is_pageable = place == "cpu" and not pins and memory is None and self._may_use_gpu
         if pins_ring and self.copy:
             raise ArgumentError(
                 "copy=True gives each batch memory of its own, which is not page-locked; leave out copy or pin_memory",
@@ -512,9 +514,10 @@ class LoaderBase(Hinting, Generic[T]):
     def summary(self) -> str:
         """One line for a log: rates, who waited for whom, and which side is the slower one.
 
-        Of a loader whose ``transform`` is a function, also how much of the time it takes.
+        Of a loader whose ``transform`` is a function, also how much of the time it takes.  If this
+        machine has a GPU, and batches are in memory that is not page-locked, it says so.
         """
-        return summary_of(self.stats())
+        return summary_of(self.stats(), self._is_pageable and gpu_is_here())
 
     def last_damage(self) -> tuple[str, str] | None:
         """Status and message of the row that was substituted or masked last; None if none was."""

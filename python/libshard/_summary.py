@@ -3,7 +3,30 @@
 and why.  docs/TRAINING.md, "Why is my GPU idle?", explains the last words of a line.
 """
 
+import glob
+import os
+import re
 from collections.abc import Mapping
+
+# Measured once; docs/MIGRATING.md says how.
+_PAGEABLE = (
+    "This machine has a GPU, and copies of these batches to it are slow, because their memory is not page-locked: "
+    "say device='cuda' or pin_memory=True (ResNet-18 on one H200: 6,570 images/s so, 13,042 with device='cuda')"
+)
+
+
+def gpu_is_here() -> bool:
+    """May this process use a GPU of NVIDIA?  That is read from files.
+
+    A call of CUDA would start it in this process, and then it would not work in forked children.
+    Where the driver has no such files, as in WSL, the answer is no.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0")  # "", -1 and other words hide all of them
+    return (
+        re.match(r"\s*(\d|GPU-|MIG-)", visible) is not None
+        and bool(glob.glob("/proc/driver/nvidia/gpus/*"))
+        and any(os.access(path, os.R_OK | os.W_OK) for path in glob.glob("/dev/nvidia[0-9]*"))
+    )
 
 
 def _percent(part: int, whole: int) -> str:
@@ -55,8 +78,9 @@ def _slower_side(s: Mapping[str, int]) -> str:
     return "the loader is the slower side, its threads wait for page faults or for a CPU"
 
 
-def summary_of(s: Mapping[str, int]) -> str:
-    """The line, of what ``Loader.stats()`` returns."""
+def summary_of(s: Mapping[str, int], could_be_faster: bool = False) -> str:
+    """The line, of what ``Loader.stats()`` returns.  With ``could_be_faster`` a GPU is here, and batches in pageable
+    memory."""
     elapsed_ns = s["elapsed_ns"]
     thread_ns = elapsed_ns * s["thread_count"]
     if not s["batch_count"] or not elapsed_ns:
@@ -102,4 +126,4 @@ def summary_of(s: Mapping[str, int]) -> str:
             f"to the GPU {_bytes_rate(s['device_bytes'], elapsed_ns)}{f' ({paths})' if paths else ''},"
             f" waited for it {_percent(s['device_wait_ns'], elapsed_ns)}"
         )
-    return f"{'; '.join(parts)}: {_slower_side(s)}"
+    return f"{'; '.join(parts)}: {_slower_side(s)}{'. ' + _PAGEABLE if could_be_faster else ''}"

@@ -64,6 +64,8 @@ class Loader(LoaderBase["jax.Array"]):
     are another thing: of these more than ``max_held`` are an error at once.
     """
 
+    _may_use_gpu = False
+
     def __init__(
         self,
         dataset: Dataset | Selection | Mixture | Path,

@@ -78,6 +78,7 @@ class Loader(LoaderBase[torch.Tensor]):
     """
 
     _needs_group = True
+    _may_use_gpu = torch.version.cuda is not None  # torch.cuda.is_available() would start CUDA
     prefetch_factor = None  #: of worker processes, which a loader has none of
 
     def __init__(

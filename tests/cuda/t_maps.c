@@ -9,12 +9,13 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_map_least_bytes,--wrap=cuda_map_piece_bytes
  * LDFLAGS: -Wl,--wrap=cuda_pin_map,--wrap=available_memory_bytes,--wrap=file_map_part
- * LDFLAGS: -Wl,--wrap=cuda_copy_pieces,--wrap=file_unmap,--wrap=file_seems_cached
+ * LDFLAGS: -Wl,--wrap=cuda_copy_pieces,--wrap=file_unmap,--wrap=file_seems_cached,--wrap=cuda_unpin
  */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/io/io.h"
 #include "shard_gpu.h"
 #include "tests/child.h"
@@ -85,11 +86,72 @@ uint64_t __wrap_available_memory_bytes(void)
 	return bytes ? bytes : __real_available_memory_bytes();
 }
 
+/*
+ * Pages that are page-locked stay in memory when their file is cut, although the process has them no
+ * more: so it was seen on an H200.  The fake driver reads as a process does.  So for a test that cuts
+ * files, the pages are copies, from where it reads.
+ */
+static struct kept {
+	const uint8_t *map;
+	uint8_t *pages;
+	uint64_t bytes;
+} kept[64];
+static bool keeps;
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int keep(const struct cuda_device *d, const void *map, uint64_t bytes, struct shard_error *e)
+{
+	struct kept *k = kept;
+	int rc;
+
+	pthread_mutex_lock(&kept_lock);
+	while (k->map)
+		k++;
+	CHECK(k < kept + COUNT(kept));
+	*k = (struct kept){map, aligned_alloc(4096, bytes), bytes};
+	CHECK(k->pages);
+	memcpy(k->pages, map, bytes);
+	rc = cuda_pin(d, k->pages, bytes, e);
+	pthread_mutex_unlock(&kept_lock);
+	return rc;
+}
+
+static const void *kept_at(const uint8_t *at)
+{
+	const void *found = at;
+
+	pthread_mutex_lock(&kept_lock);
+	for (struct kept *k = kept; k < kept + COUNT(kept); k++)
+		if (k->map && at >= k->map && at < k->map + k->bytes)
+			found = k->pages + (at - k->map);
+	pthread_mutex_unlock(&kept_lock);
+	return found;
+}
+
+void __real_cuda_unpin(const struct cuda_device *d, const void *memory);
+void __wrap_cuda_unpin(const struct cuda_device *d, const void *memory);
+void __wrap_cuda_unpin(const struct cuda_device *d, const void *memory)
+{
+	__real_cuda_unpin(d, memory);
+	pthread_mutex_lock(&kept_lock);
+	for (struct kept *k = kept; k < kept + COUNT(kept); k++) {
+		if (!k->map || k->map != memory)
+			continue;
+		__real_cuda_unpin(d, k->pages);
+		free(k->pages);
+		k->map = NULL;
+	}
+	pthread_mutex_unlock(&kept_lock);
+}
+
 int __wrap_cuda_pin_map(const struct cuda_device *d, const void *map, uint64_t bytes, struct shard_error *e)
 {
+	int rc;
+
 	if (atomic_fetch_add(&pin_count, 1) + 1 == atomic_load(&pin_fails))
 		return cuda_refused(d->api, pin_result, e, "cuMemHostRegister");
-	return __real_cuda_pin_map(d, map, bytes, e);
+	rc = __real_cuda_pin_map(d, map, bytes, e);
+	return !rc && keeps ? keep(d, map, bytes, e) : rc;
 }
 
 int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *path, const void **out,
@@ -107,7 +169,7 @@ int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_piece
 			    struct shard_error *e)
 {
 	for (size_t i = 0; i < p->count; i++)
-		p->from[i] = (const uint8_t *)p->from[i] + shift;
+		p->from[i] = kept_at((const uint8_t *)p->from[i] + shift);
 	return __real_cuda_copy_pieces(d, p, stream, e);
 }
 
@@ -225,6 +287,73 @@ TEST(runs_come_to_a_pool_out_of_the_page_cache)
 		CHECK_EQ(s.pageable_bytes, 0);
 		finish(&t);
 	}
+}
+
+/* The page cache then has what was just written past it. */
+static void bring_to_memory(void)
+{
+	for (uint64_t i = 0; i < ds->m.shard_count; i++) {
+		volatile uint8_t sum = 0;
+		struct shard_reader *r;
+
+		CHECK_OK(dataset_use_shard(ds, i, &r, &fixture_err));
+		for (uint64_t at = 0; at < r->file_bytes; at += 4096)
+			sum += ((const uint8_t *)r->map)[at];
+	}
+}
+
+/* Of the photographs in a slot, how many pages the system has given.  Huge pages reach beyond both ends. */
+static uint64_t pages_of(const struct feed *f, uint32_t slot)
+{
+	uint64_t bytes = 16 * schema.group[0].stride, given = 0;
+	uintptr_t at = (uintptr_t)f->ring.slot[slot].memory + f->layout.group_at[0];
+	uintptr_t begin = align_up(at, HUGE_PAGE_BYTES), end = (at + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	unsigned char *is_there = calloc((end - begin) / 4096, 1);
+
+	CHECK(is_there && end > begin);
+	CHECK_EQ(mincore((void *)begin, end - begin, is_there), 0);
+	for (uint64_t i = 0; i < (end - begin) / 4096; i++)
+		given += is_there[i] & 1;
+	free(is_there);
+	return given;
+}
+
+/*
+ * The first slot is made ready before anything is known.  The others take memory when a thread
+ * writes to them, and page-locks when the GPU reads them.
+ */
+TEST(the_ring_takes_no_memory_for_what_nobody_writes_there)
+{
+	static const uint64_t one[] = {40};
+
+	open_photos(512, SHARD_RAW, one, 1);
+	bring_to_memory();
+	piece_bytes = UINT64_MAX / 2;
+	for (int all = 0; all < 2; all++) {
+		struct shard_loader_options o = {.batch_records = 16,
+						 .thread_count = 1,
+						 .slot_count = 4,
+						 .gpu.pin_most = all ? SHARD_PIN_NOTHING : 0};
+		struct shard_loader_stats s;
+		struct training t;
+
+		STORY("%s", all ? "through the ring" : "out of the page cache from the first batch on");
+		open_maps(&t, o, 0);
+		inject.meanwhile = behind_gate; /* until the loader knows of the GPU */
+		set_gate(false);
+		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
+		set_gate(true);
+		train(&t, 16, 1);
+		train_give_all(&t);
+		s = stats_of(&t);
+		CHECK_EQ(s.pageable_bytes, 0);
+		CHECK_EQ(s.cached_bytes > 0, !all);
+		CHECK_EQ(s.pinned_bytes > 16 * schema.group[0].stride, all);
+		for (uint32_t slot = 1; slot < 4; slot++)
+			CHECK_EQ(pages_of(t.l->feed, slot) > 0, all);
+		close_maps(&t);
+	}
+	drop_dataset();
 }
 
 /* A piece ends where a neighbour begins, and a copy must not cross that. */
@@ -422,7 +551,7 @@ TEST(a_file_that_was_replaced_is_not_mapped_again)
 		train(&t, 60, 1);
 		CHECK_EQ(atomic_load(&pin_count), 0);
 		CHECK_EQ(shard_loader_pin_problem(t.l, &err), copied ? SHARD_OK : SHARD_END);
-		CHECK(!copied || strstr(err.message, "was replaced while in use"));
+		CHECK(!copied || strstr(err.message, "was replaced or cut while in use"));
 		close_maps(&t);
 		drop_dataset();
 	}
@@ -548,6 +677,144 @@ TEST(a_shard_that_was_restored_is_read_from_its_new_file)
 	CHECK(substituted[0] && !substituted[1]);
 	close_maps(&t);
 	drop_dataset();
+}
+
+/* ---- files that change under the loader ---- */
+
+enum deed { CUT, REPLACED, REMOVED, CHANGED };
+
+static void do_deed(enum deed deed, const char *path)
+{
+	char other[PATH_MAX + 8];
+	FILE *f;
+
+	snprintf(other, sizeof(other), "%s.other", path);
+	switch (deed) {
+	case CUT:
+		CHECK_EQ(truncate(path, 0), 0);
+		break;
+	case REPLACED:
+		f = fopen(other, "w");
+		CHECK(f && fputs("another file", f) >= 0 && !fclose(f));
+		CHECK_EQ(rename(other, path), 0);
+		break;
+	case REMOVED:
+		CHECK_EQ(unlink(path), 0);
+		break;
+	case CHANGED:
+		damage(0, 17);
+	}
+}
+
+/* Take so many batches.  Returns the first error, or SHARD_OK. */
+static int take_some(struct training *t, int calls, uint32_t fields)
+{
+	struct shard_batch b;
+
+	while (calls--) {
+		int rc = shard_loader_next_device(t->l, t->stream, &b, &err);
+
+		if (rc == SHARD_END)
+			continue;
+		if (rc)
+			return rc;
+		fake->settle();
+		for (uint32_t row = 0; row < b.record_count; row++)
+			for (uint32_t f = 0; f < schema.field_count; f++) {
+				const struct shard_field *field = &schema.field[f];
+				const uint8_t *want = content[field->group] + b.record[row] * field->stride;
+
+				if (fields >> f & 1 &&
+				    memcmp((uint8_t *)fake->at((uintptr_t)b.field[f].data) + row * b.field[f].stride,
+					   want + field->offset, field->bytes))
+					complain(&gpu, "%s of record %" PRIu64, field->name, b.record[row]);
+			}
+		CHECK_OK(shard_loader_release_after(t->l, &b, t->stream, &fixture_err));
+	}
+	return SHARD_OK;
+}
+
+TEST(a_file_that_is_cut_replaced_removed_or_changed_while_it_is_page_locked)
+{
+	static const uint64_t one[] = {40};
+	static const struct {
+		const char *story;
+		enum deed deed;
+		uint32_t fields, check;
+		int want;
+		bool wrong; /* other bytes may come: of batches that were under way, or all that come */
+	} rows[] = {
+		{"cut: the GPU reads what was page-locked", CUT, 1, SHARD_CHECK_DEVICE, SHARD_OK, false},
+		{"cut: labels, which are not page-locked, are an error", CUT, 7, SHARD_CHECK_DEVICE, SHARD_E_IO, false},
+		{"replaced: the old file is read", REPLACED, 7, SHARD_CHECK_DEVICE, SHARD_OK, false},
+		{"replaced, and hashed each time", REPLACED, 7, SHARD_CHECK_ALWAYS, SHARD_OK, false},
+		{"removed", REMOVED, 7, SHARD_CHECK_DEVICE, SHARD_OK, false},
+		{"changed, and hashed each time", CHANGED, 7, SHARD_CHECK_ALWAYS, SHARD_E_CORRUPT, true},
+		{"control: changed, and never hashed", CHANGED, 7, SHARD_CHECK_NEVER, SHARD_OK, true},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct shard_dataset_options so = {.size = sizeof(so), .check = rows[i].check};
+		struct shard_loader_options o = {.batch_records = 9, .thread_count = 1, .fields = rows[i].fields};
+		uint64_t before;
+		struct shard_reader *r;
+		char path[PATH_MAX];
+		struct training t;
+		int rc;
+
+		STORY("%s", rows[i].story);
+		open_photos(40, SHARD_RAW, one, 1);
+		CHECK_EQ(schema.field_count, 3);
+		piece_bytes = 4 * schema.group[0].stride;
+		reopen(&so);
+		bring_to_memory();
+		CHECK_OK(dataset_use_shard(ds, 0, &r, &fixture_err));
+		snprintf(path, sizeof(path), "%s", r->path);
+		keeps = rows[i].deed == CUT;
+		open_maps(&t, o, 0);
+		CHECK_EQ(take_some(&t, 60, rows[i].fields), SHARD_OK);
+		CHECK_EQ(atomic_load(&pin_count), 10);
+		before = stats_of(&t).cached_bytes;
+		CHECK_SOUND_TRAINING();
+		do_deed(rows[i].deed, path);
+		rc = take_some(&t, 60, rows[i].fields);
+		CHECK_EQ(rc, rows[i].want);
+		if (rc == SHARD_E_IO)
+			CHECK(strstr(err.message, "the file was cut while in use"));
+		if (!rc && rows[i].deed == CUT) /* none of these went through the ring */
+			CHECK(stats_of(&t).cached_bytes - before >= 40 * 9 * schema.group[0].stride);
+		CHECK(rows[i].wrong || !gpu.complaint[0]);
+		CHECK(rows[i].check != SHARD_CHECK_NEVER || gpu.complaint[0]);
+		gpu.complaint[0] = 0;
+		close_maps(&t);
+		drop_dataset();
+	}
+	keeps = false;
+}
+
+TEST(a_file_that_was_cut_is_not_page_locked)
+{
+	static const uint64_t one[] = {40};
+	struct shard_reader *r;
+	struct training t;
+
+	for (int cut = 0; cut < 2; cut++) {
+		STORY("%s", cut ? "cut" : "sound");
+		open_photos(40, SHARD_RAW, one, 1);
+		piece_bytes = 4 * schema.group[0].stride;
+		bring_to_memory();
+		open_maps(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 1, .fields = 1}, 0);
+		CHECK_OK(dataset_use_shard(ds, 0, &r, &fixture_err));
+		if (cut)
+			CHECK_EQ(truncate(r->path, (off_t)r->file_bytes - 1), 0); /* all records are still there */
+		CHECK_EQ(take_some(&t, 60, 1), SHARD_OK);
+		CHECK_EQ(atomic_load(&pin_count) > 0, !cut);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), cut ? SHARD_OK : SHARD_END);
+		CHECK(!cut || strstr(err.message, "was replaced or cut while in use"));
+		CHECK_SOUND_TRAINING();
+		close_maps(&t);
+		drop_dataset();
+	}
 }
 
 /*

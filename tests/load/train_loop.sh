@@ -54,6 +54,34 @@ printed "108 records; label is i64, 8 bytes"
 run 0 "$BUILD/examples/loader_report" train 20 12
 grep -q '^next waited .* of 9 times)$' out || die "loader_report: $(cat out)"
 tail -n 1 out | grep -qE '^(the trainer is|the loader is|each side waits)' || die "loader_report: $(cat out)"
+# Where there is a GPU, it says what these batches lose.  Its driver is files in a namespace.
+on_machine() { # GPU NODE COMMAND...: files below /proc/driver/nvidia/gpus and /dev; "": none
+	unshare -Urm bash -euc '
+		mount -t tmpfs x /proc && mount -t tmpfs x /dev
+		mkdir -p "/proc/driver/nvidia/gpus/$1"
+		[ -z "$2" ] || touch "/dev/$2"
+		shift 2 && exec "$@"' on_machine "$@"
+}
+if unshare -Urm mount -t tmpfs x /proc 2>/dev/null; then
+	lost='^this machine has a GPU, and copies of these batches to it are slow, .*: call shard_loader_next_device\(\)'
+	while IFS='|' read -r want gpu node visible; do
+		story="GPU '$gpu', node '$node', CUDA_VISIBLE_DEVICES '$visible'"
+		run 0 on_machine "$gpu" "$node" env ${visible:+"CUDA_VISIBLE_DEVICES=${visible#=}"} \
+			"$BUILD/examples/loader_report" train 0 12
+		[ "$(grep -Ec "$lost" out)" = "$want" ] || die "loader_report with $story: $(cat out)"
+		[ "$(wc -l <out)" -ge 4 ] || die "loader_report with $story: $(cat out)"
+	done <<-END
+		1|0000:65:00.0|nvidia0|
+		1|0000:65:00.0|nvidia3|=3
+		1|0000:65:00.0|nvidia0|=GPU-1f2e
+		0|0000:65:00.0|nvidiactl|
+		0|0000:65:00.0||
+		0||nvidia0|
+		0|||
+		0|0000:65:00.0|nvidia0|=
+		0|0000:65:00.0|nvidia0|=-1
+	END
+fi
 run 0 "$BUILD/examples/crops" train 200
 [ "$(grep -cE '^record [0-9]+: 200 x 200 from [0-9]+,[0-9]+(, mirrored)?$' out)" = 8 ] || die "crops: $(cat out)"
 grep -q ', mirrored$' out || die "crops mirrors nothing: $(cat out)"

@@ -13,6 +13,7 @@ import gc
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import types
@@ -514,6 +515,40 @@ class Pinned(unittest.TestCase):
         self.assertEqual(sum(1 for _ in batches), len(begun) - 1)
         before.close()
         begun.close()
+
+
+# A GPU is in the machine.  One loader has batches in the memory of the CPU, and a child's are on the GPU.
+IN_A_CHILD = """
+import glob, os, sys
+from unittest import mock
+import libshard
+listed = {"/proc/driver/nvidia/gpus/*": ["0000:65:00.0"], "/dev/nvidia[0-9]*": ["/dev/nvidia0"]}
+with mock.patch("glob.glob", listed.get), mock.patch("os.access", lambda *_: True):
+    with libshard.Loader("set", 7, device=sys.argv[1]) as loader:
+        next(iter(loader))
+        print("This machine has a GPU" in loader.summary(), flush=True)
+pid = os.fork()
+if not pid:
+    try:
+        next(iter(libshard.Loader("set", 7, device="cuda")))
+        print("took a batch", flush=True)
+    except libshard.ArgumentError as e:
+        print(e, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+
+
+@unittest.skipUnless(FAKE, "for the fake driver")
+class Summary(unittest.TestCase):
+    def test_to_look_for_a_gpu_does_not_start_the_driver(self):
+        """It would not work in children then, as the second row shows."""
+        made()
+        for device, wanted in (("cpu", "True\ntook a batch\n"), ("cuda", "False\nthe GPU driver was started by process ")):
+            command = [sys.executable, "-c", IN_A_CHILD, device]
+            said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            with self.subTest(device=device):
+                self.assertEqual(said[: len(wanted)], wanted)
 
 
 class Stream:

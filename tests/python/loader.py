@@ -2,6 +2,7 @@
 """Loaders: what comes in which order, going on, whose memory it is, forks and signals."""
 
 import collections
+import contextlib
 import gc
 import importlib
 import itertools
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 from unittest import mock
 
 import data
@@ -45,6 +47,21 @@ def use_in_child(loader, batch, queue):
     other = libshard.Loader(loader.dataset, 8, seed=1)
     said.append(sum(len(b["label"]) for b in other))
     queue.put(said)
+
+
+@contextlib.contextmanager
+def machine(listed, nodes, visible=None):
+    """A machine whose driver lists a GPU, and has these nodes."""
+    gpus = {"/proc/driver/nvidia/gpus/*": ["0000:65:00.0"] * listed}
+    gpus["/dev/nvidia[0-9]*"] = [f"/dev/{name}" for name in nodes]
+    kept = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    environ = kept | ({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+    with (
+        mock.patch("glob.glob", gpus.get),
+        mock.patch("os.access", lambda path, mode: path.startswith("/dev/nvidia")),
+        mock.patch.dict(os.environ, environ, clear=True),
+    ):
+        yield
 
 
 class Loading(unittest.TestCase):
@@ -545,8 +562,44 @@ class Order(Loading):
             stats = fast | changes
             core = mock.Mock()
             core.stats.return_value = stats
-            with self.subTest(changes), mock.patch.multiple(loader, _core=core, _function_ns=stats["function_ns"]):
+            with (
+                self.subTest(changes),
+                mock.patch.multiple(loader, _core=core, _function_ns=stats["function_ns"]),
+                machine(False, ()),
+            ):
                 self.assertEqual(loader.summary(), want)
+
+    def test_a_summary_says_what_a_gpu_in_the_machine_would_gain(self):
+        """CUDA is not asked: once it has started, it does not work in forked children."""
+        words = "slower side.*\\. This machine has a GPU, and .* not page-locked: say device='cuda' or pin_memory=True "
+        own = mmap.mmap(-1, 2 << 20)
+        for says, listed, nodes, visible, options in (
+            (True, True, {"nvidia0"}, None, {}),
+            (True, True, {"nvidia3", "nvidia7"}, "3,7", {}),
+            (True, True, {"nvidia0"}, "GPU-1f2e", {"copy": True}),
+            (False, False, {"nvidia0"}, None, {}),  # a node that was left behind
+            (False, True, set(), None, {}),  # a container that has none of the host's GPUs
+            (False, True, {"nvidia0"}, "", {}),
+            (False, True, {"nvidia0"}, "-1", {}),
+            (False, True, {"nvidia0"}, "NoDevFiles", {}),
+            (False, True, {"nvidia0"}, None, {"memory": own}),  # it may be page-locked
+            (False, True, {"nvidia0"}, None, {"pin_memory": True}),  # that has said why it is not
+        ):
+            with self.subTest(listed=listed, nodes=nodes, visible=visible, options=options):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    loader = libshard.Loader(self.ds, 52, **options)
+                    with machine(listed, nodes, visible):
+                        self.assertEqual(loader.summary(), "no batch was taken")
+                        for batch in loader:
+                            del batch
+                        (self.assertRegex if says else self.assertNotRegex)(loader.summary(), words)
+                loader.close()
+        if os.path.exists("/proc/self/maps"):
+            with machine(True, {"nvidia0"}), libshard.Loader(self.ds, 52) as loader, open("/proc/self/maps") as maps:
+                next(iter(loader))
+                self.assertRegex(loader.summary(), words)
+                self.assertNotIn("libcuda", maps.read())
 
     def test_options_of_other_loaders(self):
         """Each is refused with what is here instead, in the name of a public class."""

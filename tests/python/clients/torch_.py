@@ -213,6 +213,21 @@ class PageLocked(unittest.TestCase):
         self.assertEqual(w.filename, __file__)
         self.assertEqual(sum(len(batch.index) for batch in loader), N)
 
+    def test_a_summary_names_a_gpu_that_pytorch_can_use(self):
+        gpus = {"/proc/driver/nvidia/gpus/*": ["0000:65:00.0"], "/dev/nvidia[0-9]*": ["/dev/nvidia0"]}
+        for version, pinned in ((None, False), ("13.0", False), ("13.0", True)):
+            with (
+                self.subTest(version=version, pinned=pinned),
+                mock.patch.object(libshard.torch.Loader, "_may_use_gpu", version is not None),
+                Pieces().in_place(),
+                libshard.torch.Loader("set", 7, pin_memory=pinned) as loader,
+            ):
+                next(iter(loader))
+                with mock.patch("glob.glob", gpus.get), mock.patch("os.access", lambda *_: True):
+                    said = "This machine has a GPU" in loader.summary()
+                self.assertEqual(said, version is not None and not pinned)
+        self.assertEqual(libshard.torch.Loader._may_use_gpu, torch.version.cuda is not None)
+
     def test_a_stream_is_refused(self):
         for said in (True, False):
             with (
