@@ -64,18 +64,23 @@ for number, photo in enumerate(photos):
     for name, options in {
         "444.jpg": {"subsampling": 0}, "422.jpg": {"subsampling": 1}, "progressive.jpg": {"progressive": True},
         "plain.png": {}, "lossy.webp": {"quality": 70}, "lossless.webp": {"lossless": True}, "plain.gif": {},
+        "lzw.tif": {"compression": "tiff_lzw"}, "jpeg.tif": {"compression": "jpeg"},
+        "deflate.tif": {"compression": "tiff_adobe_deflate"},
     }.items():
         picture.save(made / f"{number}_{name}", **options)
     picture.convert("L").save(made / f"{number}_grey.jpg")
     picture.convert("P").save(made / f"{number}_palette.png")
     picture.convert("CMYK").save(made / f"{number}_cmyk.jpg")
 END
+tar -C "$work/photos/train" -cJf "$work/photos.tar.xz" gravel
+tar -C "$work/photos/train" -cjf "$work/photos.tar.bz2" coffee
 number=0
-for options in '' '--compress lz4' '--dtype f16 --crop 96 --resize 120' '--layout chw --order source'; do
+for options in 'photos/train' 'photos/train --compress lz4' 'photos/train --dtype f16 --crop 96 --resize 120' \
+	'photos/train --layout chw --order source' 'photos.tar.xz photos.tar.bz2'; do
 	number=$((number + 1))
 	# shellcheck disable=SC2086 # words
-	(cd "$work" && "$build/bin/shardpack" images photos/train -o "here$number" --quiet $options)
-	on "shardpack images photos/train -o there$number --quiet $options"
+	(cd "$work" && "$build/bin/shardpack" images -o "here$number" --quiet $options)
+	on "shardpack images -o there$number --quiet $options"
 	sizes() { (cd "$work/$1" && stat -c '%n %s' -- *.shard); }
 	[ "$(sizes "here$number")" = "$(sizes "there$number")" ] || die "shards of other sizes with '$options'"
 done

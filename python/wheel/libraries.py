@@ -116,6 +116,35 @@ LIBRARIES = [
             printf 'Name: libgif\\nDescription: GIF\\nVersion: 5.2.2\\nLibs: -L%s/lib -lgif\\nCflags: -I%s/include\\n' \\
                 $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/libgif.pc""",
     ),
+    Library(
+        "bzip2", "1.0.8", "https://sourceware.org/bzip2", "bzip2 1.0.8-6", "bzip2_1.0.8.orig.tar.gz",
+        "ab5a03176ee106d3f0fa90e381da478ddae405918153cca248e682cd0c4a2269", "bzip2-1.0.6", ("LICENSE",),
+        make="""make CC=$CC AR=$AR RANLIB=$RANLIB CFLAGS="-O2 -D_FILE_OFFSET_BITS=64 $FLAGS" libbz2.a
+            install -D -m644 libbz2.a $PREFIX/lib/libbz2.a; install -m644 bzlib.h $PREFIX/include
+            printf 'Name: bzip2\\nDescription: bzip2\\nVersion: 1.0.8\\nLibs: -L%s/lib -lbz2\\n' $PREFIX \\
+                >$PREFIX/lib/pkgconfig/bzip2.pc""",
+    ),
+    Library(
+        "xz", "5.8.4", "https://tukaani.org/xz", "xz-utils 5.8.4-1", "xz-utils_5.8.4.orig.tar.xz",
+        "4ce24038fd4221e0d13bc1a2de7a4db56e90b92b3bf75321f6c14be73f65de4b", "0BSD", ("COPYING", "COPYING.0BSD"),
+        cmake=tuple(f"-DXZ_{what}=OFF" for what in (
+            "NLS", "TOOL_XZ", "TOOL_XZDEC", "TOOL_LZMADEC", "TOOL_LZMAINFO", "TOOL_SCRIPTS", "DOC")),
+    ),
+    Library(
+        "libtiff", "4.7.2", "https://libtiff.gitlab.io/libtiff", "tiff 4.7.2-1", "tiff_4.7.2.orig.tar.bz2",
+        "c5086d8f7c5ba51ca98241f24a8bd1cb66218c399077aeccbf6a236cf3152acc", "libtiff", ("LICENSE.md",),
+        cmake=tuple(f"-D{what}=OFF" for what in (
+            "tiff-tools", "tiff-tests", "tiff-contrib", "tiff-docs", "tiff-cxx", "lerc", "jbig", "libdeflate")),
+        needs=("zlib", "libjpeg-turbo", "libwebp", "xz", "zstd"),
+    ),
+    Library(
+        "libarchive", "3.8.9", "https://www.libarchive.org", "libarchive 3.8.9-1", "libarchive_3.8.9.orig.tar.xz",
+        "888c934f9d95648ecb9163dc8e23ab80a476ecb81a8f1154704a227b5b676dde", "BSD-2-Clause AND BSD-3-Clause", ("COPYING",),
+        # Only its filters for .bz2 and .xz are used.
+        cmake=tuple(f"-DENABLE_{what}=OFF" for what in (
+            "TEST", "TAR", "CPIO", "CAT", "UNZIP", "OPENSSL", "LIBXML2", "EXPAT", "ICONV", "ACL", "XATTR", "LIBB2",
+            "LZO", "ZSTD", "LZ4", "ZLIB", "PCREPOSIX", "PCRE2POSIX", "NETTLE", "MBEDTLS", "CNG")), needs=("bzip2", "xz"),
+    ),
 ]
 
 
