@@ -452,7 +452,7 @@ NAMES   := $(notdir $(TOOLS))
 HEADERS := $(notdir $(wildcard include/*.h))
 PAGES := $(foreach t,$(NAMES),man/man1/$t.1 bash-completion/completions/$t zsh/site-functions/_$t \
          fish/vendor_completions.d/$t.fish) $(HEADERS:%=man/man3/%.3)
-page   = @mkdir -p $(@D); $< $(1) >$@
+page   = @mkdir -p $(@D); $(RUN) $< $(1) >$@
 $(BUILD)/share/man/man1/%.1: $(BUILD)/bin/% ; $(call page,--print-man)
 $(BUILD)/share/man/man3/%.3: include/% docs/header_man.awk
 	@mkdir -p $(@D); awk -v version=$(VERSION) -f docs/header_man.awk $< >$@
@@ -480,15 +480,17 @@ install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 # A wheel that runs on any Linux with glibc 2.28 and Python 3.11, or newer.  What it is made of is in
 # python/wheel/libraries.py; WHEEL_SOURCES=dir has tarballs that are here already.  Two builds of one
 # commit give the same bytes: paths of this machine are not in it, and its date is the commit's.
+# ARCH=aarch64 needs binutils for it, and RUN=qemu-aarch64 to print the manuals.
 ARCH        ?= x86_64
 WHEEL       := $(BUILD)/wheel/$(ARCH)
 WHEEL_PY     = $(abspath $(VENV)/wheel/bin/python)
 WHEEL_FLAGS := -O2 -g0 -ffp-contract=off -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=.
-wheel: $(VENV)/wheel/packages ## by hand: a wheel with both commands and all libraries inside; WHEEL_SOURCES=dir
+wheel: $(VENV)/wheel/packages ## by hand: a wheel with both commands and all libraries inside; WHEEL_SOURCES=dir, ARCH=aarch64
 	$(Q)JOBS=$(JOBS) $(WHEEL_PY) python/wheel/libraries.py $(ARCH) $(WHEEL)
 	+$(Q)PKG_CONFIG_LIBDIR=$(abspath $(WHEEL))/prefix/lib/pkgconfig $(MAKE) --no-print-directory $(jobs) wheel-parts \
 		DEPS=skip BUILD=$(WHEEL)/build CC=$(abspath $(WHEEL))/bin/cc AR='$(abspath $(WHEEL))/bin/ar' \
 		PKG_CONFIG='pkg-config --static' WERROR=0 CFLAGS='$(WHEEL_FLAGS)' LDFLAGS='-s -Wl,--gc-sections' \
+		OBJCOPY=$(if $(filter $(shell uname -m),$(ARCH)),objcopy,$(ARCH)-linux-gnu-objcopy) RUN='$(RUN)' \
 		CPPFLAGS="$$($(WHEEL_PY) python/wheel/libraries.py python-headers)"
 	$(Q)$(WHEEL_PY) python/wheel/wheel.py $(ARCH) $(WHEEL) $(BUILD)/wheel
 check-wheel: all $(VENV)/audit/packages ## by hand: the wheel in a system without a compiler, BARE=dir of one
