@@ -3,7 +3,7 @@
 #
 #   BUILD=build       where everything that is built goes; nothing is written anywhere else
 #   PREFIX=/usr/local LIBDIR=$(PREFIX)/lib DESTDIR=   where `install` puts things
-#   CC CFLAGS CPPFLAGS LDFLAGS                        as usual; gcc and clang both build
+#   CC CFLAGS CPPFLAGS LDFLAGS PKG_CONFIG OBJCOPY     as usual; gcc and clang both build
 #   WERROR=0          let warnings pass; they are errors otherwise
 #   URING=0|1         leave io_uring out or demand it; found by itself otherwise
 #   ARCHIVE=0|1 GIF=0|1 TIFF=0|1 AVIF=0|1   the same for libarchive, giflib, libtiff, libavif
@@ -15,7 +15,9 @@
 #
 # A new .c file needs no line here: folders are read as they are.
 
-has_package   = $(shell pkg-config --exists $(1) && echo 1 || echo 0)
+PKG_CONFIG   ?= pkg-config
+OBJCOPY      ?= objcopy
+has_package   = $(shell $(PKG_CONFIG) --exists $(1) && echo 1 || echo 0)
 BUILD        ?= build
 PREFIX       ?= /usr/local
 LIBDIR       ?= $(PREFIX)/lib
@@ -48,13 +50,13 @@ PKG_shardpack := libjpeg libpng libwebp libwebpdemux jansson zlib libzstd $(if $
 PKG_shardcat  := libpng
 PKG_bench     := libxxhash# the library itself is compiled from its header
 PKG_ALL       := $(sort $(PKG_LIB) $(PKG_bench) $(PKG_shardpack) $(PKG_shardcat))
-pkg_libs       = $(shell pkg-config --libs $(1) 2>/dev/null)
+pkg_libs       = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
 
 WARN  := -Wall -Wextra -Wshadow -Wundef -Wvla -Wstrict-prototypes -Wmissing-prototypes \
          $(if $(filter 1,$(WERROR)),-Werror)
 FLAGS := -std=c11 -pthread -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
          -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -I. $(WARN) \
-         $(shell pkg-config --cflags $(PKG_ALL) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
+         $(shell $(PKG_CONFIG) --cflags $(PKG_ALL) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
 LIBS  := $(call pkg_libs,$(PKG_LIB)) -ldl
 PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 
@@ -152,6 +154,8 @@ VENV_pillow-newest := pillow numpy
 VENV_frameworks := torch==2.13.0 numpy==2.4.6 lightning==2.6.6 transformers==5.24.0 accelerate==1.15.0 \
                    torchdata==0.11.0 grain==0.2.18 jax==0.10.2 jaxlib==0.10.2 tyro==1.0.17 \
                    --no-deps torchtitan==0.3.0# which asks for more than its data loaders use
+VENV_wheel := ziglang==0.17.1 setuptools==84.2.1
+VENV_audit := auditwheel==6.8.2 abi3audit==0.0.26 twine==7.0.0 check-wheel-contents==0.6.3
 VENV_cluster := ray==2.60.0 distributed==2026.8.0 submitit==1.5.4
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
 # Other loaders, in the versions that tests/gauntlet and tests/peers_tests have results of.
@@ -167,7 +171,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
-        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers install uninstall deps clean help FORCE
+        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers wheel wheel-parts check-wheel install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -191,10 +195,10 @@ define newline
 
 endef
 write = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$($(@F)_says))' >$@
-missing := $(shell pkg-config --exists --print-errors $(PKG_ALL) 2>&1)
+missing := $(shell $(PKG_CONFIG) --exists --print-errors $(PKG_ALL) 2>&1)
 
 $(BUILD)/flags: $(if $(missing),FORCE,$(call stale,flags))
-	@pkg-config --exists --print-errors $(PKG_ALL) || \
+	@$(PKG_CONFIG) --exists --print-errors $(PKG_ALL) || \
 		{ echo "a library is missing: 'make deps' installs it" >&2; exit 1; }
 	$(write)
 $(BUILD)/objects: $(call stale,objects)
@@ -230,7 +234,7 @@ HIDDEN = awk '/GLOBAL/ && $$6 == "HIDDEN" && $$7 != "UND" {print $$8, "shard__" 
 $(A): $(OBJ) $(BUILD)/objects
 	@echo '  AR    $@'
 	$(Q)rm -rf $@ $@.d && mkdir $@.d && readelf -sW $(OBJ) | $(HIDDEN) >$@.d/names
-	$(Q)set -e; for o in $(OBJ); do objcopy --redefine-syms=$@.d/names $$o $@.d/$${o##*/}; done
+	$(Q)set -e; for o in $(OBJ); do $(OBJCOPY) --redefine-syms=$@.d/names $$o $@.d/$${o##*/}; done
 	$(Q)$(AR) rcs $@ $@.d/*.o && rm -rf $@.d
 
 SO_FLAGS := -shared -Wl,-z,defs -Wl,-soname,$(SONAME) \
@@ -275,7 +279,7 @@ $(filter $(TESTS) $(HELPERS),$(DOCTOR_USER)): $(call objects,tools/shardcat/doct
 $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
 # The stable ABI: headers of any CPython from 3.11 on will do.
-$(PY_OBJ): private FLAGS += $(shell pkg-config --cflags python3 2>/dev/null)
+$(PY_OBJ): private FLAGS += $(shell $(PKG_CONFIG) --cflags python3 2>/dev/null)
 $(BUILD)/python/libshard/_core.abi3.so: $(PY_OBJ) $(OBJ) $(BUILD)/objects $(BUILD)/parts \
 		python/core/exports.map
 	$(call link,-shared -Wl$(comma)--version-script=python/core/exports.map) $(LIBS) -lm
@@ -448,7 +452,7 @@ NAMES   := $(notdir $(TOOLS))
 HEADERS := $(notdir $(wildcard include/*.h))
 PAGES := $(foreach t,$(NAMES),man/man1/$t.1 bash-completion/completions/$t zsh/site-functions/_$t \
          fish/vendor_completions.d/$t.fish) $(HEADERS:%=man/man3/%.3)
-page   = @mkdir -p $(@D); $< $(1) >$@
+page   = @mkdir -p $(@D); $(RUN) $< $(1) >$@
 $(BUILD)/share/man/man1/%.1: $(BUILD)/bin/% ; $(call page,--print-man)
 $(BUILD)/share/man/man3/%.3: include/% docs/header_man.awk
 	@mkdir -p $(@D); awk -v version=$(VERSION) -f docs/header_man.awk $< >$@
@@ -472,6 +476,29 @@ install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 	$(Q)set -e; for p in $(PAGES); do \
 		install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
 	install -m644 docs/libshard.tsan $(DESTDIR)$(PREFIX)/share/libshard
+
+# A wheel that runs on any Linux with glibc 2.28 and Python 3.11, or newer.  What it is made of is in
+# python/wheel/libraries.py; WHEEL_SOURCES=dir has tarballs that are here already.  Two builds of one
+# commit give the same bytes: paths of this machine are not in it, and its date is the commit's.
+# ARCH=aarch64 needs binutils for it, and RUN=qemu-aarch64 to print the manuals.
+ARCH        ?= x86_64
+WHEEL       := $(BUILD)/wheel/$(ARCH)
+WHEEL_PY     = $(abspath $(VENV)/wheel/bin/python)
+WHEEL_FLAGS := -O2 -g0 -ffp-contract=off -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=.
+wheel: $(VENV)/wheel/packages ## by hand: a wheel with both commands and all libraries inside; WHEEL_SOURCES=dir, ARCH=aarch64
+	$(Q)JOBS=$(JOBS) $(WHEEL_PY) python/wheel/libraries.py $(ARCH) $(WHEEL)
+	+$(Q)PKG_CONFIG_LIBDIR=$(abspath $(WHEEL))/prefix/lib/pkgconfig $(MAKE) --no-print-directory $(jobs) wheel-parts \
+		DEPS=skip BUILD=$(WHEEL)/build CC=$(abspath $(WHEEL))/bin/cc AR='$(abspath $(WHEEL))/bin/ar' \
+		PKG_CONFIG='pkg-config --static' WERROR=0 CFLAGS='$(WHEEL_FLAGS)' LDFLAGS='-s -Wl,--gc-sections' \
+		OBJCOPY=$(if $(filter $(shell uname -m),$(ARCH)),objcopy,$(ARCH)-linux-gnu-objcopy) RUN='$(RUN)' \
+		CPPFLAGS="$$($(WHEEL_PY) python/wheel/libraries.py python-headers)"
+	$(Q)$(WHEEL_PY) python/wheel/wheel.py $(ARCH) $(WHEEL) $(BUILD)/wheel
+check-wheel: all $(VENV)/audit/packages ## by hand: the wheel in a system without a compiler, BARE=dir of one
+	$(Q)set -e; wheel=$$(ls $(BUILD)/wheel/libshard-$(VERSION)-*_$(ARCH).whl); cd $(VENV)/audit/bin; \
+		wheel=$(CURDIR)/$$wheel; ./auditwheel show $$wheel | grep -o 'tag: "manylinux_2_28_$(ARCH)"'; \
+		./abi3audit --strict $$wheel; ./twine check --strict $$wheel; ./check-wheel-contents $$wheel
+	$(Q)BUILD=$(BUILD) python/wheel/check.sh $(BUILD)/wheel/libshard-$(VERSION)-*_$(ARCH).whl $(BARE)
+wheel-parts: $(TOOLS) $(PY) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES)))
 
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))

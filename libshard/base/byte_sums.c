@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "libshard/base/cpu.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -140,7 +142,7 @@ void byte_sums_add(const void *data, uint64_t bytes, uint32_t channels, struct s
 	uint64_t done = 0;
 
 #if defined(__x86_64__)
-	if (channels <= AVX2_CHANNELS_MAX && __builtin_cpu_supports("avx2"))
+	if (channels <= AVX2_CHANNELS_MAX && cpu_has_avx2())
 		done = add_avx2(at, bytes, channels, sums);
 #endif
 	byte_sums_portable(at + done, bytes - done, channels, sums); /* `done` is whole pixels */

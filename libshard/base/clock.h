@@ -18,8 +18,8 @@ static inline uint64_t clock_now_ns(void)
 }
 
 /*
- * `ns` from now, or later than any wait can last, as
- * pthread_cond_clockwait(CLOCK_MONOTONIC) takes it.
+ * `ns` from now, or later than any wait can last, as pthread_cond_timedwait() takes it for a
+ * condition of thread_cond_init().
  */
 static inline struct timespec clock_after_ns(uint64_t ns)
 {

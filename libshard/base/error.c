@@ -7,6 +7,8 @@
  */
 #include "libshard/base/error.h"
 
+#include <errno.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -106,6 +108,147 @@ static size_t show_run(char *text, size_t used, size_t room, const uint8_t *p, s
 	return used;
 }
 
+const char *error_os_name(int os_code)
+{
+#define N(code) [code] = #code
+	static const char *const names[] = {
+		N(EPERM),
+		N(ENOENT),
+		N(ESRCH),
+		N(EINTR),
+		N(EIO),
+		N(ENXIO),
+		N(E2BIG),
+		N(ENOEXEC),
+		N(EBADF),
+		N(ECHILD),
+		N(EAGAIN),
+		N(ENOMEM),
+		N(EACCES),
+		N(EFAULT),
+		N(ENOTBLK),
+		N(EBUSY),
+		N(EEXIST),
+		N(EXDEV),
+		N(ENODEV),
+		N(ENOTDIR),
+		N(EISDIR),
+		N(EINVAL),
+		N(ENFILE),
+		N(EMFILE),
+		N(ENOTTY),
+		N(ETXTBSY),
+		N(EFBIG),
+		N(ENOSPC),
+		N(ESPIPE),
+		N(EROFS),
+		N(EMLINK),
+		N(EPIPE),
+		N(EDOM),
+		N(ERANGE),
+		N(EDEADLK),
+		N(ENAMETOOLONG),
+		N(ENOLCK),
+		N(ENOSYS),
+		N(ENOTEMPTY),
+		N(ELOOP),
+		N(ENOMSG),
+		N(EIDRM),
+		N(ECHRNG),
+		N(EL2NSYNC),
+		N(EL3HLT),
+		N(EL3RST),
+		N(ELNRNG),
+		N(EUNATCH),
+		N(ENOCSI),
+		N(EL2HLT),
+		N(EBADE),
+		N(EBADR),
+		N(EXFULL),
+		N(ENOANO),
+		N(EBADRQC),
+		N(EBADSLT),
+		N(EBFONT),
+		N(ENOSTR),
+		N(ENODATA),
+		N(ETIME),
+		N(ENOSR),
+		N(ENONET),
+		N(ENOPKG),
+		N(EREMOTE),
+		N(ENOLINK),
+		N(EADV),
+		N(ESRMNT),
+		N(ECOMM),
+		N(EPROTO),
+		N(EMULTIHOP),
+		N(EDOTDOT),
+		N(EBADMSG),
+		N(EOVERFLOW),
+		N(ENOTUNIQ),
+		N(EBADFD),
+		N(EREMCHG),
+		N(ELIBACC),
+		N(ELIBBAD),
+		N(ELIBSCN),
+		N(ELIBMAX),
+		N(ELIBEXEC),
+		N(EILSEQ),
+		N(ERESTART),
+		N(ESTRPIPE),
+		N(EUSERS),
+		N(ENOTSOCK),
+		N(EDESTADDRREQ),
+		N(EMSGSIZE),
+		N(EPROTOTYPE),
+		N(ENOPROTOOPT),
+		N(EPROTONOSUPPORT),
+		N(ESOCKTNOSUPPORT),
+		N(EOPNOTSUPP),
+		N(EPFNOSUPPORT),
+		N(EAFNOSUPPORT),
+		N(EADDRINUSE),
+		N(EADDRNOTAVAIL),
+		N(ENETDOWN),
+		N(ENETUNREACH),
+		N(ENETRESET),
+		N(ECONNABORTED),
+		N(ECONNRESET),
+		N(ENOBUFS),
+		N(EISCONN),
+		N(ENOTCONN),
+		N(ESHUTDOWN),
+		N(ETOOMANYREFS),
+		N(ETIMEDOUT),
+		N(ECONNREFUSED),
+		N(EHOSTDOWN),
+		N(EHOSTUNREACH),
+		N(EALREADY),
+		N(EINPROGRESS),
+		N(ESTALE),
+		N(EUCLEAN),
+		N(ENOTNAM),
+		N(ENAVAIL),
+		N(EISNAM),
+		N(EREMOTEIO),
+		N(EDQUOT),
+		N(ENOMEDIUM),
+		N(EMEDIUMTYPE),
+		N(ECANCELED),
+		N(ENOKEY),
+		N(EKEYEXPIRED),
+		N(EKEYREVOKED),
+		N(EKEYREJECTED),
+		N(EOWNERDEAD),
+		N(ENOTRECOVERABLE),
+		N(ERFKILL),
+		N(EHWPOISON),
+	};
+#undef N
+
+	return os_code >= 0 && (size_t)os_code < sizeof(names) / sizeof(names[0]) ? names[os_code] : NULL;
+}
+
 static void set_text(struct shard_error *err, int status, int os_code, const char *fmt, va_list args)
 {
 	char text[2 * sizeof(err->message)], safe[sizeof(text)];
@@ -114,8 +257,8 @@ static void set_text(struct shard_error *err, int status, int os_code, const cha
 	size_t used = bytes < 0 ? 0 : (size_t)bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1;
 
 	if (os_code && used < sizeof(text) - 1)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, ": %s",
-					 strerrordesc_np(os_code) ? strerrordesc_np(os_code) : "unknown error");
+		used += (size_t)snprintf(text + used, sizeof(text) - used, ": %s", /* the locale "C" is no memory */
+					 strerror_l(os_code, newlocale(LC_ALL_MASK, "C", (locale_t)0)));
 	if (used > sizeof(text) - 1)
 		used = sizeof(text) - 1;
 	err->status = status;

@@ -19,6 +19,9 @@ int error_set(struct shard_error *err, int status, const char *fmt, ...) __attri
 /* As error_set(SHARD_E_IO), with the system's code; ": " and its text are added to the sentence. */
 int error_os(struct shard_error *err, int os_code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* "ENOENT" and the like, or NULL if there is no such error. */
+const char *error_os_name(int os_code);
+
 /* Put `name` and ": " before the message that is there. */
 void error_prefix(struct shard_error *err, const char *name);
 

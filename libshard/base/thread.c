@@ -72,6 +72,16 @@ int thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 	return rc;
 }
 
+void thread_cond_init(pthread_cond_t *condition)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 /* ---- tasks ---- */
 
 static void *task_main(void *context)

@@ -33,6 +33,12 @@ uint32_t threads_run(uint32_t count, void (*work)(void *context, uint32_t thread
 int thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 
 /*
+ * As pthread_cond_init(), for a condition that pthread_cond_timedwait() waits for.  The time is that
+ * of clock_after_ns(), which nobody sets back.
+ */
+void thread_cond_init(pthread_cond_t *condition);
+
+/*
  * ---- tasks: threads that work beside their owner, with one lock and two signals between them ----
  *
  * The owner describes the work under the lock, and calls task_ask().  A thread calls step() under

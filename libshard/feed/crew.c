@@ -377,7 +377,7 @@ int crew_open(struct crew *c, struct step_place from, struct shard_error *err)
 	}
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->work, NULL);
-	pthread_cond_init(&c->ready, NULL);
+	thread_cond_init(&c->ready);
 	/* If some threads cannot start, the others do the work.  If no thread can, crew_take() does. */
 	while (c->member_count < c->thread_count &&
 	       !thread_start(&c->member[c->member_count].thread, work, &c->member[c->member_count]))
@@ -425,7 +425,7 @@ static void await(struct crew *c, const struct timespec *until)
 		/* Do the GPU and the caller have all slots, so that no thread can fill one? */
 		c->awaits_slot = !c->queue_count && !c->free_count && !c->busy;
 		c->waited |= !c->awaits_slot;
-		rc = until ? pthread_cond_clockwait(&c->ready, &c->lock, CLOCK_MONOTONIC, until)
+		rc = until ? pthread_cond_timedwait(&c->ready, &c->lock, until)
 			   : pthread_cond_wait(&c->ready, &c->lock);
 		*(c->awaits_slot ? &c->stats.device_wait_ns : &c->stats.next_wait_ns) += clock_now_ns() - begin;
 		c->awaits_slot = false;

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "libshard/base/cpu.h"
 #include "libshard/format/xxh3_code.h"
 
 _Static_assert(sizeof(struct checksum_stream) >= XXH3_STATE_BYTES, "struct checksum_stream reserves too little");
@@ -21,9 +22,9 @@ const struct xxh3 xxh3_plain = {"plain", XXH3_FUNCTIONS};
 static const struct xxh3 *best(void)
 {
 #if defined(__x86_64__)
-	if (__builtin_cpu_supports("avx512f"))
+	if (cpu_has_avx512f())
 		return xxh3_avx512;
-	if (__builtin_cpu_supports("avx2"))
+	if (cpu_has_avx2())
 		return xxh3_avx2;
 #endif
 	return &xxh3_plain;

@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+#include "libshard/base/cpu.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -82,7 +84,7 @@ void copy_stream(void *dst, const void *src, size_t bytes)
 		head = bytes;
 	memcpy(to, from, head);
 	lines = (bytes - head) / LINE * LINE;
-	if (__builtin_cpu_supports("avx2"))
+	if (cpu_has_avx2())
 		lines_avx2(to + head, from + head, lines);
 	else
 		lines_sse2(to + head, from + head, lines);

@@ -206,7 +206,7 @@ int pins_open(struct pins *p, const struct ring *ring, const struct layout *layo
 	if (!p->state)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", ring->slot_count);
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->change, NULL);
+	thread_cond_init(&p->change);
 	if (ring->lent)
 		return examine_lent(p, err);
 	if (!thread_start(&p->thread, lock_all, p)) {
@@ -260,8 +260,7 @@ bool pins_has(struct pins *p, uint32_t slot, uint32_t part)
 	pthread_mutex_lock(&p->lock);
 	need(p, part);
 	while (*state == PIN_PENDING && !p->late)
-		if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT &&
-		    *state == PIN_PENDING) {
+		if (pthread_cond_timedwait(&p->change, &p->lock, &until) == ETIMEDOUT && *state == PIN_PENDING) {
 			p->late = true;
 			if (!p->why.status)
 				error_set(

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "libshard/base/cpu.h"
+
 /* ---- Feistel networks, one number at a time or the rounds of many, plainly ---- */
 
 /* The least b with b * b >= n. */
@@ -140,7 +142,7 @@ __attribute__((target("avx2"))) void feistel_rounds_avx2(const struct feistel *f
 
 bool feistel_has_avx2(void)
 {
-	return __builtin_cpu_supports("avx2");
+	return cpu_has_avx2();
 }
 
 #else

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/cpu.h"
 
 #define CHANNELS 3u
 
@@ -73,7 +74,7 @@ struct fast {
 
 bool transform_fast_applies(const struct transform_plan *p)
 {
-	return !p->in_is_planar && p->channels == CHANNELS && __builtin_cpu_supports("avx2");
+	return !p->in_is_planar && p->channels == CHANNELS && cpu_has_avx2();
 }
 
 /* Lays the parts out from `base` on. */

@@ -484,12 +484,7 @@ static void watch(void *context, uint32_t running)
 		if (run->threads_ended == running && !run->queued)
 			break;
 		tell_progress(run);
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += 100000000;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
+		until = clock_after_ns(100000000);
 		if (run->threads_ended < running && !run->queued)
 			pthread_cond_timedwait(&run->told, &run->lock, &until);
 	}
@@ -504,7 +499,7 @@ static int run_all(struct run *run, struct shard_verify_report *report, struct s
 	uint64_t start = clock_now_ns();
 
 	pthread_mutex_init(&run->lock, NULL);
-	pthread_cond_init(&run->told, NULL);
+	thread_cond_init(&run->told);
 	if (threads == 1 && !run->o.progress && !run->o.problem)
 		work(run, 0);
 	else if (!threads_run(threads, work, watch, run))

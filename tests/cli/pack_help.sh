@@ -62,6 +62,11 @@ run 0 "$PACK" status --help=all
 run 0 "$PACK" plan --help=fields
 run 0 "$PACK" --version
 grep -q "libjpeg-turbo [0-9.]*, libpng [0-9.]*, libwebp [0-9.]*\(, giflib [0-9.]*\)\?\(, libtiff [0-9.]*\)\?\(, libavif .*\)\?$" out || die "$(cat out)"
+grep -Eqx "zlib [0-9.]+, zstd [0-9.]+, jansson [0-9.]+(, libarchive [0-9.]+)?" out || die "$(cat out)"
+for lacks in giflib:GIF libtiff:TIFF libavif:AVIF libarchive:.bz2; do # each is named, or what it reads is
+	! { grep -q "${lacks%:*}" out && grep -q "^this shardpack does not read.* ${lacks#*:}" out; } || die "$(cat out)"
+	grep -q "${lacks%:*}" out || grep -q "^this shardpack does not read.* ${lacks#*:}" out || die "$(cat out)"
+done
 run 2 "$PACK" imges x -o y
 grep -q "did you mean 'images'" err || die "$(cat err)"
 echo "$n verbs, one line per source"

@@ -19,7 +19,7 @@
  *
  * LDFLAGS: -Wl,--wrap=clock_gettime,--wrap=nanosleep,--wrap=pthread_create,--wrap=pthread_join
  * LDFLAGS: -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock
- * LDFLAGS: -Wl,--wrap=pthread_cond_clockwait,--wrap=pthread_cond_signal
+ * LDFLAGS: -Wl,--wrap=pthread_cond_timedwait,--wrap=pthread_cond_signal
  * LDFLAGS: -Wl,--wrap=lstat64,--wrap=opendir,--wrap=readdir64,--wrap=closedir,--wrap=access
  * LDFLAGS: -Wl,--wrap=open64,--wrap=read,--wrap=pwrite64,--wrap=fsync,--wrap=close,--wrap=unlink
  * LDFLAGS: -Wl,--wrap=shard_publish,--wrap=kill,--wrap=getrandom

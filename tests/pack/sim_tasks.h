@@ -295,14 +295,13 @@ WRAPPED(int, pthread_mutex_unlock, pthread_mutex_t *m)
 	return 0;
 }
 
-WRAPPED(int, pthread_cond_clockwait, pthread_cond_t *c, pthread_mutex_t *m, clockid_t which,
-	const struct timespec *until)
+WRAPPED(int, pthread_cond_timedwait, pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
 {
 	struct sim_process *p = sim.task ? sim.task->process : NULL;
 	uint64_t until_ns = (uint64_t)until->tv_sec * SIM_SECOND + (uint64_t)until->tv_nsec;
 
 	if (!p)
-		return __real_pthread_cond_clockwait(c, m, which, until);
+		return __real_pthread_cond_timedwait(c, m, until);
 	sim_unlock(p);
 	p->timed = sim.task;
 	sim_wake_at(sim.task, until_ns);

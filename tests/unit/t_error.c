@@ -37,7 +37,29 @@ TEST(a_message_and_its_status)
 	CHECK_EQ(err.os_code, ENOSPC);
 	CHECK_STR(err.message, "x: writing: No space left on device");
 	error_os(&err, 99999, "x");
-	CHECK_STR(err.message, "x: unknown error");
+	CHECK_STR(err.message, "x: Unknown error 99999");
+}
+
+/* glibc 2.32 has functions for both.  Ours need no newer glibc than the wheel is for. */
+TEST(what_the_system_says_has_the_words_of_glibc)
+{
+	struct shard_error err;
+	char want[128];
+	int known = 0;
+
+	for (int code = 1; code < 5000; code++) {
+		const char *name = strerrorname_np(code), *ours = error_os_name(code);
+
+		CHECK(name ? ours && !strcmp(ours, name) : !ours);
+		if (!name)
+			continue;
+		known++;
+		error_os(&err, code, "x");
+		snprintf(want, sizeof(want), "x: %s", strerrordesc_np(code));
+		CHECK_STR(err.message, want);
+	}
+	CHECK(known > 100);
+	CHECK(!error_os_name(-1));
 }
 
 TEST(without_a_place_for_it_only_the_status_is_returned)

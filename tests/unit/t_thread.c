@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "libshard/base/clock.h"
 #include "libshard/base/thread.h"
 #include "tests/test.h"
 
@@ -183,6 +184,44 @@ TEST(a_stop_ends_the_step_and_begins_none)
 		task_unlock(&p.task);
 		task_stop(&p.task);
 		CHECK_EQ(p.waiting + p.done, turn);
+	}
+}
+
+/* glibc 2.30 can wait by a named clock; a condition that has the clock need not be told. */
+TEST(a_wait_ends_by_the_clock_that_only_goes_forward)
+{
+	static const struct {
+		const char *story;
+		uint64_t ns;
+		bool ours;
+		int want;
+	} rows[] = {
+		{"over already", 0, true, ETIMEDOUT},
+		{"a while", 20000000, true, ETIMEDOUT},
+		{"over already, twin", 0, false, ETIMEDOUT},
+		{"a while, twin", 20000000, false, ETIMEDOUT},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+		struct timespec until = clock_after_ns(rows[i].ns);
+		pthread_cond_t c;
+		int rc;
+
+		if (rows[i].ours)
+			thread_cond_init(&c);
+		else
+			pthread_cond_init(&c, NULL);
+		pthread_mutex_lock(&lock);
+		do
+			rc = rows[i].ours ? pthread_cond_timedwait(&c, &lock, &until)
+					  : pthread_cond_clockwait(&c, &lock, CLOCK_MONOTONIC, &until);
+		while (!rc);
+		pthread_mutex_unlock(&lock);
+		CHECK_EQ(rc, rows[i].want);
+		/* By the other clock the time was over in 1970, and the wait would end too early. */
+		CHECK(clock_now_ns() >= (uint64_t)until.tv_sec * 1000000000u + (uint64_t)until.tv_nsec);
+		pthread_cond_destroy(&c);
 	}
 }
 

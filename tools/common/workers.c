@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "libshard/base/clock.h"
+#include "libshard/base/thread.h"
 #include "libshard/base/turns.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -128,7 +129,7 @@ int workers_open(struct workers **out, const struct workers_options *opt)
 	w->allowed = opt->on_demand ? 0 : opt->ticket_count;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->room, NULL);
-	pthread_cond_init(&w->ready, NULL);
+	thread_cond_init(&w->ready);
 
 	w->done = xcalloc(w->opt.slot_count, sizeof(*w->done));
 	w->threads = xcalloc(w->opt.worker_count, sizeof(*w->threads));
@@ -169,7 +170,7 @@ int workers_next(struct workers *w, uint64_t *slot)
 		pthread_mutex_lock(&w->lock);
 		known = w->head == w->opt.ticket_count;
 		if (!known && !is_ready(w))
-			pthread_cond_clockwait(&w->ready, &w->lock, CLOCK_MONOTONIC, &until);
+			pthread_cond_timedwait(&w->ready, &w->lock, &until);
 		if (!known && is_ready(w)) {
 			*slot = w->head % w->opt.slot_count;
 			known = true;

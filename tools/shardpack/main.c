@@ -2,9 +2,13 @@
 /*
  * main.c - shardpack: what a trainer has in, verified shards out
  */
+#include <jansson.h>
 #include <stdio.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include "tools/shardpack/images/images.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/shardpack.h"
@@ -12,12 +16,25 @@
 
 static void print_version(FILE *out)
 {
+	const char *archive = unpack_archive_version();
+	bool lacks = !archive;
+
 	fprintf(out, "shardpack %d.%d.%d\n", SHARD_VERSION_MAJOR, SHARD_VERSION_MINOR, SHARD_VERSION_PATCH);
 	fprintf(out, "libshard %s: %s\n", shard_version(), shard_version_details());
 	for (const struct image_format *f = image_formats; f->name; f++)
 		if (f->version && f->version())
 			fprintf(out, "%s%s", f == image_formats ? "" : ", ", f->version());
-	putc('\n', out);
+	fprintf(out, "\nzlib %s, zstd %s, jansson %s%s%s\n", zlibVersion(), ZSTD_versionString(), JANSSON_VERSION,
+		archive ? ", " : "", archive ? archive : "");
+	for (const struct image_format *f = image_formats; f->name; f++)
+		lacks |= f->library && !f->version;
+	if (!lacks)
+		return;
+	fprintf(out, "this shardpack does not read");
+	for (const struct image_format *f = image_formats; f->name; f++)
+		if (f->library && !f->version)
+			fprintf(out, " %s", f->name);
+	fprintf(out, "%s\n", archive ? "" : " .bz2 .xz");
 }
 
 /* Verbs that name no source. */

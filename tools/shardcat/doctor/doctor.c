@@ -21,6 +21,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "libshard/base/error.h"
 #include "libshard/base/thread.h"
 #include "libshard/feed/feed.h"
 #include "libshard/io/io.h"
@@ -289,7 +290,7 @@ static void uring_refused(struct finding *f, int os_code, uint64_t disabled, boo
 		finding_set(f->advice, "sudo sysctl kernel.io_uring_disabled=0");
 	} else if (is_filtered && (os_code == EPERM || os_code == ENOSYS)) {
 		finding_set(f->found, "refused by a seccomp filter, as is usual in containers (%s)",
-			    strerrorname_np(os_code));
+			    error_os_name(os_code));
 		finding_set(f->advice, "use a seccomp profile that allows io_uring_setup, io_uring_enter and "
 				       "io_uring_register");
 	} else if (os_code == ENOSYS) {
@@ -322,7 +323,7 @@ static void look_at_uring(const struct doctor *d, const char *release)
 	kernel_text("/proc/self/status", text, sizeof(text));
 	is_filtered = number_behind(text, "\nSeccomp:") == 2;
 	finding_text(&f, "kernel", release);
-	finding_text(&f, "refused_with", os_code ? strerrorname_np(os_code) : "");
+	finding_text(&f, "refused_with", error_os_name(os_code) ? error_os_name(os_code) : "");
 	finding_number(&f, "sysctl_disabled", disabled);
 	finding_number(&f, "seccomp", is_filtered);
 	if (ours) {

@@ -19,6 +19,8 @@
 
 #include <string.h>
 
+#include "libshard/base/cpu.h"
+
 #if !defined(__x86_64__)
 
 const struct resize_passes *resize_passes_avx2(void)
@@ -383,7 +385,7 @@ const struct resize_passes *resize_passes_avx2(void)
 		.split = split,
 	};
 
-	return __builtin_cpu_supports("avx2") ? &passes : NULL;
+	return cpu_has_avx2() ? &passes : NULL;
 }
 
 #endif

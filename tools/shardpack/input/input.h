@@ -213,6 +213,8 @@ uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes);
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name,
 	       const struct unpack_most *most, uint64_t *written);
 
+const char *unpack_archive_version(void); /* "libarchive 3.6.2"; NULL without it */
+
 /*
  * unpack.c: what it shares with unpack_archive.c
  */

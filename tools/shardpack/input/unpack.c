@@ -459,6 +459,11 @@ static int unpack_zstd(struct unpack_work *w)
 /* ---- which ---- */
 
 #ifdef WITHOUT_ARCHIVE
+const char *unpack_archive_version(void)
+{
+	return NULL;
+}
+
 static int by_libarchive(struct unpack_work *w, const char *how)
 {
 	return fail(EXIT_UNSUPPORTED,

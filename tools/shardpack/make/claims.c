@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
+#include "libshard/base/thread.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
@@ -73,7 +74,7 @@ static void *renew(void *context)
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
 		until = clock_after_ns(claim_times.beat);
-		while (!c->stop && pthread_cond_clockwait(&c->stopped, &c->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+		while (!c->stop && pthread_cond_timedwait(&c->stopped, &c->lock, &until) != ETIMEDOUT)
 			;
 		for (uint64_t i = 0; !c->stop && i < c->held_count; i++)
 			claim_beat(&c->held[i].claim);
@@ -425,7 +426,7 @@ int claims_open(struct claims **out, const struct job *job)
 	c->begin = shard_count ? scheduler_begin(job->worker, shard_count) : 0;
 	claim_self(&c->self, job->worker->job);
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->stopped, NULL);
+	thread_cond_init(&c->stopped);
 	rc = shard_list_look(&c->list, job->out_dir, shard_count);
 	if (rc)
 		return rc;

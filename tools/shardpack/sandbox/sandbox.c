@@ -194,14 +194,20 @@ static enum sandbox_end start_process(struct sandbox_worker *w, const struct san
 	return say(job, SANDBOX_STOPPED, "a process ended before it was locked up (wait status %#x)", (unsigned)status);
 }
 
-static bool is_of_decoder(int signal)
+static const char *decoder_signal(int signal)
 {
-	static const int own[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
+	static const struct {
+		int signal;
+		const char *name;
+	} own[] = {
+		{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGILL, "SIGILL"},	{SIGFPE, "SIGFPE"},
+		{SIGABRT, "SIGABRT"}, {SIGSYS, "SIGSYS"}, {SIGTRAP, "SIGTRAP"},
+	};
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (own[i] == signal)
-			return true;
-	return false;
+		if (own[i].signal == signal)
+			return own[i].name;
+	return NULL;
 }
 
 /* It ended by itself, or something ended it. */
@@ -214,13 +220,13 @@ static enum sandbox_end explain_end(struct sandbox_worker *w, const struct sandb
 
 	if (!end_process(w, &status))
 		return say(job, SANDBOX_STOPPED, "the process that starts decoders has ended: %s", strerror(errno));
-	if (WIFSIGNALED(status) && is_of_decoder(WTERMSIG(status)))
-		return say(job, SANDBOX_FAULT, "its decoder crashed: SIG%s (%s)", sigabbrev_np(WTERMSIG(status)),
-			   sigdescr_np(WTERMSIG(status)));
+	if (WIFSIGNALED(status) && decoder_signal(WTERMSIG(status)))
+		return say(job, SANDBOX_FAULT, "its decoder crashed: %s (%s)", decoder_signal(WTERMSIG(status)),
+			   strsignal(WTERMSIG(status)));
 	if (WIFSIGNALED(status))
 		return say(job, SANDBOX_STOPPED,
 			   "its decoder was ended from outside by signal %d (%s); if memory ran out, use fewer with -j",
-			   WTERMSIG(status), sigdescr_np(WTERMSIG(status)));
+			   WTERMSIG(status), strsignal(WTERMSIG(status)));
 	if (call)
 		return say(job, SANDBOX_FAULT,
 			   "its decoder called the system for %s (number %u), which --sandbox "

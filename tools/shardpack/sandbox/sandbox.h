@@ -134,6 +134,9 @@ struct sandbox_server {
 	pid_t pid;
 };
 
+/* In a new process: close all descriptors but 0, 1, 2 and this one, which is above them. */
+bool sandbox_close_others(int keep);
+
 /* Fork it.  The caller has one thread.  False with errno. */
 bool sandbox_server_start(struct sandbox_server *s, const struct sandbox_options *opt);
 void sandbox_server_stop(struct sandbox_server *s);

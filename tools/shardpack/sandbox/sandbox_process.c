@@ -8,6 +8,7 @@
  */
 #include "tools/shardpack/sandbox/sandbox.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -93,19 +94,33 @@ static bool limit(int what, rlim_t value)
 	return setrlimit(what, &(struct rlimit){value, value}) == 0;
 }
 
-/* Close all descriptors but 0, 1, 2 and these two; -1 is none. */
-static void close_others(int a, int b)
+static bool close_by_number(unsigned first, unsigned last)
 {
-	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
-	unsigned from = STDERR_FILENO + 1;
+	return first > last || !syscall(SYS_close_range, first, last, 0);
+}
 
-	if (a < 0 || b < 0)
-		low = high;
-	if (low > from)
-		close_range(from, low - 1, 0);
-	if (high > low + 1)
-		close_range(low + 1, high - 1, 0);
-	close_range(high + 1, ~0U, 0);
+/* The kernel does it since Linux 5.9, where no filter refuses that.  Else /proc knows which there are. */
+bool sandbox_close_others(int keep)
+{
+	unsigned first = STDERR_FILENO + 1, kept = (unsigned)keep;
+	struct dirent *e;
+	DIR *d;
+	int fd, rc;
+
+	if (close_by_number(first, kept - 1) && close_by_number(kept + 1, ~0U))
+		return true;
+	d = opendir("/proc/self/fd");
+	if (!d)
+		return false;
+	for (errno = 0; (e = readdir(d)); errno = 0) {
+		fd = atoi(e->d_name); /* 0 for "." and ".." */
+		if (fd > STDERR_FILENO && fd != keep && fd != dirfd(d))
+			close(fd);
+	}
+	rc = errno;
+	closedir(d);
+	errno = rc;
+	return !rc;
 }
 
 static int compare_bytes(const void *a, const void *b)
@@ -167,8 +182,7 @@ _Noreturn static void run_worker(const struct sandbox_options *opt, int fd, int 
 		_exit(EXIT_FAILURE);
 	}
 	here.page = (struct sandbox_page *)(void *)shared;
-	close_others(fd, -1);
-	if (!lock_up(opt)) {
+	if (!sandbox_close_others(fd) || !lock_up(opt)) {
 		send_note(NOTE_REFUSED, (uint64_t)errno);
 		_exit(EXIT_FAILURE);
 	}
@@ -231,7 +245,8 @@ _Noreturn static void serve(const struct sandbox_options *opt, int server, pid_t
 	/* Descriptors 0 to 2 lead nowhere, and no signal of the parent's terminal comes here. */
 	for (int i = 0; i <= STDERR_FILENO; i++)
 		dup2(nothing, i);
-	close_others(server, -1);
+	if (!sandbox_close_others(server))
+		_exit(EXIT_FAILURE);
 	setpgid(0, 0);
 	reset_signals();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# python/wheel/check.sh WHEEL [ROOT] - install a wheel where there is no compiler, and use all of it
+#
+# ROOT is the folder of a system of its own, as `debootstrap --variant=minbase
+# --include=python3-pip,python3-venv` makes one; the wheel is installed by its pip, as root.  Without
+# ROOT it goes to a virtual environment, where PATH has nothing else.  BUILD is the build of this
+# checkout, by this machine's compiler and libraries: datasets that it packs are compared with those
+# of the wheel, record by record.
+set -euo pipefail
+wheel=$(realpath "${1:?usage: check.sh WHEEL [ROOT]}") root=${2:+$(realpath "$2")}
+here=$(realpath "$(dirname "$0")/../..")
+build=$(realpath "${BUILD:-$here/build}")
+work=$(mktemp -d "${root:-${TMPDIR:-/tmp}}${root:+/tmp}/wheel.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+inside=${work#"$root"} # how the system calls the folder
+
+die() {
+	echo "wheel: $*" >&2
+	exit 1
+}
+if [ -n "$root" ]; then
+	on() { chroot "$root" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/nowhere sh -ec "cd $inside; $1"; }
+	python=python3
+	places=("$root/usr" "$root/var/lib" "$root/etc")
+else
+	python3 -m venv "$work/venv"
+	on() { (cd "$work" && env -i PATH="$work/venv/bin" HOME=/nowhere /bin/sh -ec "$1"); }
+	python=python
+	places=("$work/venv")
+fi
+for compiler in cc gcc clang; do
+	! on "command -v $compiler" >/dev/null || die "there is a $compiler, so this would prove nothing"
+done
+list() { find "${places[@]}" ! -type d ! -name '*.pyc' ! -name __pycache__ ! -path '*/.cache/*' | sort; }
+
+cp "$wheel" "$work"
+# auditwheel looks at the extension only.
+newest=$(cd "$work" && unzip -q "$wheel" '*/scripts/*' -d commands &&
+	readelf --version-info commands/*/scripts/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+[ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ] || die "the commands want $newest"
+! on "$python -c 'import libshard'" 2>/dev/null || die "libshard is there already; uninstall it first"
+list >"$work/before"
+words=$(on "$python -m pip install --help" | grep -o -- '--break-system-packages' | head -n 1 || true)
+begin=$(date +%s%N)
+on "$python -m pip install --quiet --no-index --root-user-action=ignore ${words} ./${wheel##*/}"
+ms=$((($(date +%s%N) - begin) / 1000000))
+on 'shardpack --version; shardcat --version' >"$work/versions"
+
+# ---- the same bytes as from this checkout's own build ----
+
+cp -r "$here/examples/photos" "$work/photos"
+# Other formats, of the same pictures.
+if ! /usr/bin/python3 - "$work/photos/train" <<'END'; then echo "no Pillow here: only JPEGs are compared"; fi
+import sys
+from pathlib import Path
+from PIL import Image
+
+made = Path(sys.argv[1], "made")
+photos = sorted(Path(sys.argv[1]).glob("*/*.jpg"))[:3]
+made.mkdir()
+for number, photo in enumerate(photos):
+    picture = Image.open(photo).convert("RGB")
+    for name, options in {
+        "444.jpg": {"subsampling": 0}, "422.jpg": {"subsampling": 1}, "progressive.jpg": {"progressive": True},
+        "plain.png": {}, "lossy.webp": {"quality": 70}, "lossless.webp": {"lossless": True}, "plain.gif": {},
+        "lzw.tif": {"compression": "tiff_lzw"}, "jpeg.tif": {"compression": "jpeg"},
+        "deflate.tif": {"compression": "tiff_adobe_deflate"},
+    }.items():
+        picture.save(made / f"{number}_{name}", **options)
+    picture.convert("L").save(made / f"{number}_grey.jpg")
+    picture.convert("P").save(made / f"{number}_palette.png")
+    picture.convert("CMYK").save(made / f"{number}_cmyk.jpg")
+END
+tar -C "$work/photos/train" -cJf "$work/photos.tar.xz" gravel
+tar -C "$work/photos/train" -cjf "$work/photos.tar.bz2" coffee
+number=0
+for options in 'photos/train' 'photos/train --compress lz4' 'photos/train --dtype f16 --crop 96 --resize 120' \
+	'photos/train --layout chw --order source' 'photos.tar.xz photos.tar.bz2'; do
+	number=$((number + 1))
+	# shellcheck disable=SC2086 # words
+	(cd "$work" && "$build/bin/shardpack" images -o "here$number" --quiet $options)
+	on "shardpack images -o there$number --quiet $options"
+	sizes() { (cd "$work/$1" && stat -c '%n %s' -- *.shard); }
+	[ "$(sizes "here$number")" = "$(sizes "there$number")" ] || die "shards of other sizes with '$options'"
+done
+# A shard notes the versions of the decoders, which differ.  Its records, keys and labels may not.
+cat >"$work/same.py" <<'END'
+import sys
+import libshard
+
+def records(path):
+    ds = libshard.open(path)
+    return [(ds.key(i), {name: bytes(as_bytes(value)) for name, value in ds[i].items()}) for i in range(len(ds))]
+
+def as_bytes(value):
+    return value.tobytes() if hasattr(value, "tobytes") else repr(value).encode()
+
+here, there = records(sys.argv[1]), records(sys.argv[2])
+sys.exit(0 if here and here == there else "records differ")
+END
+for n in $(seq "$number"); do
+	on "exec $python same.py here$n there$n" || die "other records than the build of this machine"
+done
+if on "exec $python same.py here1 there4" 2>/dev/null; then die "the comparison finds no difference"; fi
+on 'shardcat verify --quiet there1; shardcat verify --quiet there2; shardcat prove-order --quiet there1 --batch 2'
+# A flipped byte must be found, or verify proves nothing.
+printf '\377' | dd of="$(find "$work/there3" -name '*.shard' | head -n 1)" bs=1 seek=5000 conv=notrunc status=none
+if on 'shardcat verify --quiet there3' 2>/dev/null; then die "verify does not find a damaged byte"; fi
+on "exec $python - there1" <<'END'
+import sys, time
+begin = time.perf_counter()
+import libshard
+took = time.perf_counter() - begin
+ds = libshard.open(sys.argv[1])
+seen = sum(len(batch["label"]) for batch in libshard.Loader(ds, batch_size=3, seed=1, tail="keep"))
+assert seen == len(ds) > 0, (seen, len(ds))
+print(f"loaded {seen} records; import took {took * 1000:.0f} ms")
+END
+
+# ---- nothing stays ----
+
+on "$python -m pip uninstall --quiet --yes --root-user-action=ignore ${words} libshard"
+list >"$work/after"
+diff "$work/before" "$work/after" || die "uninstalling leaves files behind"
+cat "$work/versions"
+echo "installed in $ms ms; $number datasets have the records of the build in ${build##*/}"

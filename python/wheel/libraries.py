@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libraries.py ARCH FOLDER|python-headers - build the static libraries that go into the wheel.
+
+LIBRARIES is the one table of what the wheel contains: what is built, what `--version` names, whose
+licences go along and what the SBOM lists all come from it.  A source is the tarball whose SHA-256
+stands here, or nothing is built.  It is taken from the folder that WHEEL_SOURCES names.  If it is
+not there, `apt-get source` is asked for it, by the sources that this machine's apt was given.
+
+FOLDER gets `bin`, with a compiler named `cc` and its tools, and `prefix`, with headers, libraries
+and their .pc files.  The compiler is Zig's clang, which brings glibc 2.28 to link with.
+A library is built again when its row, its tarball, the compiler or a library that it needs changes.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+GLIBC = "2.28"
+FLAGS = "-fPIC -g0 -fno-sanitize=undefined -ffunction-sections -fdata-sections"
+
+
+@dataclass(frozen=True)
+class Library:
+    name: str
+    version: str
+    home: str  # the project, where the tarball is published
+    debian: str  # source package and version of the same tarball
+    tarball: str
+    sha256: str
+    licence: str  # an SPDX expression
+    notices: tuple  # files of the tarball that hold it
+    cmake: tuple | None = None  # options, and where CMakeLists.txt lies: "source=build/cmake"
+    make: str = ""  # commands of sh where there is no CMakeLists.txt
+    needs: tuple = ()
+
+
+LIBRARIES = [
+    Library(
+        "zlib", "1.3.2", "https://zlib.net", "zlib 1:1.3.dfsg+really1.3.2-4",
+        "zlib_1.3.dfsg+really1.3.2.orig.tar.gz",
+        "7b6903eb019983987b7112eccf90f1703f1c6c0e0cede36564bf611d19ca579d", "Zlib", ("LICENSE",),
+        # Not by its CMakeLists.txt: Debian leaves out contrib, which that wants.
+        make="""CFLAGS="-O3 $FLAGS" ./configure --static --prefix=$PREFIX >configure.log
+            make libz.a; make install""",
+    ),
+    Library(
+        "zstd", "1.5.7", "https://facebook.github.io/zstd", "libzstd 1.5.7+dfsg-4",
+        "libzstd_1.5.7+dfsg.orig.tar.xz",
+        "0c092ef267edce57ba7f3f2645c861f72eaf5e76273c6c3632869423464b90a5", "BSD-3-Clause", ("LICENSE",),
+        cmake=("source=build/cmake", "-DZSTD_BUILD_PROGRAMS=OFF", "-DZSTD_BUILD_SHARED=OFF",
+               "-DZSTD_BUILD_TESTS=OFF", "-DZSTD_LEGACY_SUPPORT=OFF", "-DZSTD_MULTITHREAD_SUPPORT=OFF"),
+    ),
+    Library(
+        "lz4", "1.10.0", "https://lz4.org", "lz4 1.10.0-10", "lz4_1.10.0.orig.tar.gz",
+        "537512904744b35e232912055ccf8ec66d768639ff3abe5788d90d792ec5f48b", "BSD-2-Clause", ("lib/LICENSE",),
+        cmake=("source=build/cmake", "-DLZ4_BUILD_CLI=OFF", "-DLZ4_BUILD_LEGACY_LZ4C=OFF",
+               "-DBUILD_STATIC_LIBS=ON"),
+    ),
+    Library(
+        "xxhash", "0.8.3", "https://xxhash.com", "xxhash 0.8.3-2", "xxhash_0.8.3.orig.tar.gz",
+        "aae608dfe8213dfd05d909a57718ef82f30722c392344583d3f39050c7f29a80", "BSD-2-Clause", ("LICENSE",),
+        # Only the header: it is compiled into the library.
+        make="""install -D -m644 xxhash.h $PREFIX/include/xxhash.h; install -d $PREFIX/lib/pkgconfig
+            printf 'Name: xxhash\\nDescription: the header\\nVersion: 0.8.3\\nCflags: -I%s/include\\n' $PREFIX \\
+                >$PREFIX/lib/pkgconfig/libxxhash.pc""",
+    ),
+    Library(
+        "liburing", "2.15", "https://github.com/axboe/liburing", "liburing 2.15-1", "liburing_2.15.orig.tar.gz",
+        "efd299ff27cde40a45efc7dbb97ebe40a0c461921cb462f1d62611642bb4ee86", "MIT", ("LICENSE",),
+        make="""# Its own way without libc needs a compiler that does not take -ffreestanding to mean "no headers".
+            ./configure --prefix=$PREFIX --libdir=$PREFIX/lib --cc=$CC --use-libc >configure.log
+            make -C src ENABLE_SHARED=0 CFLAGS="-O2 $FLAGS" AR=$AR RANLIB=$RANLIB liburing.a
+            install -D -m644 src/liburing.a $PREFIX/lib/liburing.a
+            install -m644 src/include/liburing.h $PREFIX/include
+            cp -r src/include/liburing $PREFIX/include
+            printf 'Name: liburing\\nDescription: io_uring\\nVersion: 2.15\\nLibs: -L%s/lib -luring\\nCflags: -I%s/include\\n' \\
+                $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/liburing.pc""",
+    ),
+    Library(
+        "jansson", "2.15.1", "https://github.com/akheron/jansson", "jansson 2.15.1-1",
+        "jansson_2.15.1.orig.tar.gz",
+        "12ee844d80157043c099e6ec41e2f5f40516b2043ab8d2b3eca6594920714f49", "MIT", ("LICENSE",),
+        cmake=("-DJANSSON_EXAMPLES=OFF", "-DJANSSON_BUILD_DOCS=OFF", "-DJANSSON_WITHOUT_TESTS=ON"),
+    ),
+    Library(
+        "libjpeg-turbo", "3.1.3", "https://libjpeg-turbo.org", "libjpeg-turbo 1:3.1.3-4",
+        "libjpeg-turbo_3.1.3.orig.tar.gz",
+        "3a13a5ba767dc8264bc40b185e41368a80d5d5f945944d1dbaa4b2fb0099f4e5",
+        "IJG AND BSD-3-Clause AND Zlib", ("LICENSE.md", "README.ijg"),
+        cmake=("-DENABLE_SHARED=OFF", "-DWITH_TURBOJPEG=OFF", "-DWITH_TOOLS=OFF", "-DWITH_TESTS=OFF",
+               "-DREQUIRE_SIMD=ON"),
+    ),
+    Library(
+        "libpng", "1.6.58", "http://www.libpng.org", "libpng1.6 1.6.58-1", "libpng1.6_1.6.58.orig.tar.gz",
+        "a9d4df463d36a6e5f9c29bd6f4967312d17e996c1854f3511f833924eb1993cf", "libpng-2.0", ("LICENSE",),
+        cmake=("-DPNG_SHARED=OFF", "-DPNG_TESTS=OFF", "-DPNG_TOOLS=OFF"), needs=("zlib",),
+    ),
+    Library(
+        "libwebp", "1.6.0", "https://developers.google.com/speed/webp", "libwebp 1.6.0-0.1",
+        "libwebp_1.6.0.orig.tar.gz",
+        "e4ab7009bf0629fd11982d4c2aa83964cf244cffba7347ecd39019a9e38c4564", "BSD-3-Clause", ("COPYING", "PATENTS"),
+        cmake=tuple(f"-DWEBP_BUILD_{what}=OFF" for what in (
+            "ANIM_UTILS", "CWEBP", "DWEBP", "GIF2WEBP", "IMG2WEBP", "VWEBP", "WEBPINFO", "LIBWEBPMUX", "WEBPMUX",
+            "EXTRAS")),
+    ),
+    Library(
+        "giflib", "5.2.2", "https://giflib.sourceforge.net", "giflib 5.2.2-1+deb13u1", "giflib_5.2.2.orig.tar.gz",
+        "be7ffbd057cadebe2aa144542fd90c6838c6a083b5e8a9048b8ee3b66b29d5fb", "MIT", ("COPYING",),
+        make="""make CC=$CC AR=$AR OFLAGS="-O2 $FLAGS" libgif.a
+            install -D -m644 libgif.a $PREFIX/lib/libgif.a; install -m644 gif_lib.h $PREFIX/include
+            printf 'Name: libgif\\nDescription: GIF\\nVersion: 5.2.2\\nLibs: -L%s/lib -lgif\\nCflags: -I%s/include\\n' \\
+                $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/libgif.pc""",
+    ),
+    Library(
+        "bzip2", "1.0.8", "https://sourceware.org/bzip2", "bzip2 1.0.8-6", "bzip2_1.0.8.orig.tar.gz",
+        "ab5a03176ee106d3f0fa90e381da478ddae405918153cca248e682cd0c4a2269", "bzip2-1.0.6", ("LICENSE",),
+        make="""make CC=$CC AR=$AR RANLIB=$RANLIB CFLAGS="-O2 -D_FILE_OFFSET_BITS=64 $FLAGS" libbz2.a
+            install -D -m644 libbz2.a $PREFIX/lib/libbz2.a; install -m644 bzlib.h $PREFIX/include
+            printf 'Name: bzip2\\nDescription: bzip2\\nVersion: 1.0.8\\nLibs: -L%s/lib -lbz2\\n' $PREFIX \\
+                >$PREFIX/lib/pkgconfig/bzip2.pc""",
+    ),
+    Library(
+        "xz", "5.8.4", "https://tukaani.org/xz", "xz-utils 5.8.4-1", "xz-utils_5.8.4.orig.tar.xz",
+        "4ce24038fd4221e0d13bc1a2de7a4db56e90b92b3bf75321f6c14be73f65de4b", "0BSD", ("COPYING", "COPYING.0BSD"),
+        cmake=tuple(f"-DXZ_{what}=OFF" for what in (
+            "NLS", "TOOL_XZ", "TOOL_XZDEC", "TOOL_LZMADEC", "TOOL_LZMAINFO", "TOOL_SCRIPTS", "DOC")),
+    ),
+    Library(
+        "libtiff", "4.7.2", "https://libtiff.gitlab.io/libtiff", "tiff 4.7.2-1", "tiff_4.7.2.orig.tar.bz2",
+        "c5086d8f7c5ba51ca98241f24a8bd1cb66218c399077aeccbf6a236cf3152acc", "libtiff", ("LICENSE.md",),
+        cmake=tuple(f"-D{what}=OFF" for what in (
+            "tiff-tools", "tiff-tests", "tiff-contrib", "tiff-docs", "tiff-cxx", "lerc", "jbig", "libdeflate")),
+        needs=("zlib", "libjpeg-turbo", "libwebp", "xz", "zstd"),
+    ),
+    Library(
+        "libarchive", "3.8.9", "https://www.libarchive.org", "libarchive 3.8.9-1", "libarchive_3.8.9.orig.tar.xz",
+        "888c934f9d95648ecb9163dc8e23ab80a476ecb81a8f1154704a227b5b676dde", "BSD-2-Clause AND BSD-3-Clause", ("COPYING",),
+        # Only its filters for .bz2 and .xz are used.
+        cmake=tuple(f"-DENABLE_{what}=OFF" for what in (
+            "TEST", "TAR", "CPIO", "CAT", "UNZIP", "OPENSSL", "LIBXML2", "EXPAT", "ICONV", "ACL", "XATTR", "LIBB2",
+            "LZO", "ZSTD", "LZ4", "ZLIB", "PCREPOSIX", "PCRE2POSIX", "NETTLE", "MBEDTLS", "CNG")), needs=("bzip2", "xz"),
+    ),
+]
+
+
+def stop(text):
+    raise SystemExit(f"wheel: {text}")
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def tarball_of(library, folder):
+    """The path of the tarball, once its SHA-256 was compared."""
+    given = os.environ.get("WHEEL_SOURCES")
+    path = Path(given, library.tarball) if given else None
+    if not path or not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / library.tarball
+        if not path.exists() and shutil.which("apt-get"):
+            package = "=".join(library.debian.split())
+            command = ["apt-get", "-qq", "source", "--download-only", "--tar-only", package]
+            print("  GET  ", package, flush=True)
+            subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL)
+        if not path.exists():
+            stop(f"there is no {library.tarball}.  Either give apt a deb-src line that has the package "
+                 f"{library.debian}, or download {library.name} {library.version} from {library.home} "
+                 f"under that name, and set WHEEL_SOURCES to its folder")
+    if digest(path) != library.sha256:
+        stop(f"{path}: its SHA-256 is {digest(path)}, not {library.sha256}; remove it or get the right one")
+    return path
+
+
+def make_compiler(arch, folder):
+    """Commands for programs that want one word; returns the folder."""
+    try:
+        import ziglang
+    except ImportError:
+        stop(f"the compiler is missing: {sys.executable} -m pip install ziglang")
+    zig = Path(ziglang.__file__).parent / "zig"
+    tools = {"cc": f"cc -target {arch}-linux-gnu.{GLIBC}", "ar": "ar", "ranlib": "ranlib"}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, words in tools.items():
+        path, text = folder / name, f'#!/bin/sh\nexec "{zig}" {words} "$@"\n'
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            path.chmod(0o755)
+    return zig
+
+
+def run(command, log, **more):
+    with open(log, "ab") as out:
+        done = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **more)
+    if done.returncode:
+        sys.stderr.write(Path(log).read_bytes()[-4000:].decode("utf-8", "replace"))
+        stop(f"{command[0]} failed with status {done.returncode}; all that it said is in {log}")
+
+
+def build(library, arch, folder, tarball):
+    source, made = folder / "source" / library.name, folder / "made" / library.name
+    for path in (source, made):
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True)
+    log, prefix, tools = folder / f"{library.name}.log", folder / "prefix", folder / "bin"
+    log.unlink(missing_ok=True)
+    run(["tar", "-x", "--strip-components=1", "-C", str(source), "-f", str(tarball)], log)
+    flags = f"{FLAGS} -ffile-prefix-map={source}=. -ffile-prefix-map={made}=."
+    jobs = f"-j{os.environ.get('JOBS', os.cpu_count())}"
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "CFLAGS", "LDFLAGS")}
+    environment |= {
+        "PKG_CONFIG_LIBDIR": str(prefix / "lib" / "pkgconfig"), "PREFIX": str(prefix), "FLAGS": flags,
+        "CC": str(tools / "cc"), "AR": str(tools / "ar"), "RANLIB": str(tools / "ranlib"),
+    }
+    if library.cmake is None:
+        run(["sh", "-ec", library.make], log, cwd=source, env=environment)
+        return
+    where = [source / o.partition("=")[2] for o in library.cmake if o.startswith("source=")]
+    options = [o for o in library.cmake if not o.startswith("source=")]
+    run(["cmake", "-S", str(where[0] if where else source), "-B", str(made), "-G", "Unix Makefiles",
+         "-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={arch}",
+         f"-DCMAKE_C_COMPILER={tools / 'cc'}", f"-DCMAKE_AR={tools / 'ar'}", f"-DCMAKE_RANLIB={tools / 'ranlib'}",
+         "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_C_FLAGS_RELEASE=-O3 -DNDEBUG",
+         f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib", f"-DCMAKE_FIND_ROOT_PATH={prefix}",
+         "-DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY",
+         "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY",
+         "-DBUILD_SHARED_LIBS=OFF", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON", *options], log, env=environment)
+    run(["cmake", "--build", str(made), jobs], log, env=environment)
+    run(["cmake", "--install", str(made)], log, env=environment)
+
+
+def main(arch, folder):
+    folder = Path(folder).resolve()
+    zig = make_compiler(arch, folder / "bin")
+    compiler = subprocess.run([zig, "version"], capture_output=True, text=True, check=True).stdout
+    keys = {}
+    for library in LIBRARIES:
+        tarball = tarball_of(library, folder.parent / "sources")
+        needed = [keys[n] for n in library.needs]
+        keys[library.name] = hashlib.sha256(repr((library, compiler, FLAGS, GLIBC, needed)).encode()).hexdigest()
+        stamp = folder / f"{library.name}.built"
+        if stamp.exists() and stamp.read_text() == keys[library.name]:
+            continue
+        print("  BUILD", library.name, library.version, flush=True)
+        build(library, arch, folder, tarball)
+        stamp.write_text(keys[library.name])
+
+
+def python_headers():
+    """Flags of the compiler.  The stable ABI makes headers of any CPython from 3.11 on do.
+
+    Debian's pyconfig.h includes one in a folder that also holds headers of glibc, so that comes last.
+    """
+    flags = ["-isystem", sysconfig.get_path("include")]
+    if multiarch := sysconfig.get_config_var("MULTIARCH"):
+        flags += ["-idirafter", f"/usr/include/{multiarch}"]
+    return " ".join(flags)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["python-headers"]:
+        print(python_headers())
+    else:
+        main(*sys.argv[1:])
