@@ -5,6 +5,9 @@
  * Strict: a checksum that is wrong, an end that comes early and bytes behind the end are damage,
  * since what came before may then be anything.  Zeros behind a gzip, a bzip2 or an xz are padding.
  */
+#ifndef WITHOUT_ARCHIVE
+#include <archive.h>
+#endif
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -459,11 +462,6 @@ static int unpack_zstd(struct unpack_work *w)
 /* ---- which ---- */
 
 #ifdef WITHOUT_ARCHIVE
-const char *unpack_archive_version(void)
-{
-	return NULL;
-}
-
 static int by_libarchive(struct unpack_work *w, const char *how)
 {
 	return fail(EXIT_UNSUPPORTED,
@@ -471,8 +469,18 @@ static int by_libarchive(struct unpack_work *w, const char *how)
 		    "build again, or unpack the file with %s -d",
 		    w->name, how, how);
 }
+
+const char *unpack_archive_version(void)
+{
+	return NULL;
+}
 #else
 #define by_libarchive unpack_archive
+
+const char *unpack_archive_version(void)
+{
+	return archive_version_string();
+}
 #endif
 
 /* A tar that is not compressed and is called .tgz: `tar -cf x.tgz` makes one. */

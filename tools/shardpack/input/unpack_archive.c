@@ -133,8 +133,3 @@ int unpack_archive(struct unpack_work *w, const char *how)
 	archive_read_free(a);
 	return rc;
 }
-
-const char *unpack_archive_version(void)
-{
-	return archive_version_string();
-}
