@@ -293,12 +293,11 @@ TEST(runs_come_to_a_pool_out_of_the_page_cache)
 static void bring_to_memory(void)
 {
 	for (uint64_t i = 0; i < ds->m.shard_count; i++) {
-		volatile uint8_t sum = 0;
 		struct shard_reader *r;
 
 		CHECK_OK(dataset_use_shard(ds, i, &r, &fixture_err));
 		for (uint64_t at = 0; at < r->file_bytes; at += 4096)
-			sum += ((const uint8_t *)r->map)[at];
+			(void)*(const volatile uint8_t *)(r->map + at);
 	}
 }
 
