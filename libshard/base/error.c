@@ -257,7 +257,7 @@ static void set_text(struct shard_error *err, int status, int os_code, const cha
 	size_t used = bytes < 0 ? 0 : (size_t)bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1;
 
 	if (os_code && used < sizeof(text) - 1)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, ": %s", /* the locale "C" is no memory */
+		used += (size_t)snprintf(text + used, sizeof(text) - used, ": %s", /* the locale "C" takes no memory */
 					 strerror_l(os_code, newlocale(LC_ALL_MASK, "C", (locale_t)0)));
 	if (used > sizeof(text) - 1)
 		used = sizeof(text) - 1;

@@ -108,7 +108,7 @@ def date():
         told = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True)
         said = told.stdout.strip()
     if not said:
-        stop("this is no git checkout; set SOURCE_DATE_EPOCH to the seconds since 1970 that the wheel shall be dated")
+        stop("this is not a git checkout; set SOURCE_DATE_EPOCH to the date of the wheel, in seconds since 1970")
     return max(int(said), 315532800)  # a zip file begins in 1980
 
 
