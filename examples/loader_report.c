@@ -83,7 +83,7 @@ static void report(const struct shard_loader_stats *now, const struct shard_load
 	SINCE(elapsed_ns), SINCE(next_wait_ns), SINCE(next_wait_count), SINCE(device_wait_ns);
 	SINCE(fill_ns), SINCE(fill_cpu_ns), SINCE(slot_wait_ns);
 	SINCE(mapped_bytes), SINCE(direct_bytes), SINCE(pread_bytes), SINCE(device_bytes), SINCE(pageable_bytes);
-	SINCE(cached_bytes);
+	SINCE(cached_bytes), SINCE(device_checked_count), SINCE(check_wait_count), SINCE(recopied_count);
 	SINCE(substituted_count), SINCE(masked_count), SINCE(decoded_chunk_count), SINCE(unfinished_chunk_count);
 	if (!d.batch_count || !d.elapsed_ns) {
 		printf("no batch was taken\n");
@@ -112,6 +112,11 @@ static void report(const struct shard_loader_stats *now, const struct shard_load
 		       d.unfinished_chunk_count);
 	if (d.checked_unit_count)
 		printf("hashed %" PRIu64 " units\n", d.checked_unit_count);
+	if (d.device_checked_count)
+		printf("the GPU hashed %" PRIu64 " units (next waited for that %" PRIu64 " times)\n",
+		       d.device_checked_count, d.check_wait_count);
+	if (d.recopied_count)
+		printf("%" PRIu64 " rows arrived damaged and went to the GPU again\n", d.recopied_count);
 	if (d.substituted_count || d.masked_count)
 		printf("damage: rows substituted %" PRIu64 ", masked %" PRIu64 "\n", d.substituted_count,
 		       d.masked_count);

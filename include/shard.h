@@ -181,6 +181,10 @@ SHARD_API int shard_field_is_texts(const struct shard_field *field);
 
 struct shard_dataset;
 
+/*
+ * When a unit is compared with its hash.  A loader that delivers on a GPU may leave this to the GPU,
+ * with DEVICE and ALWAYS: see shard_loader_next_device().  Then DEVICE hashes at each use, too.
+ */
 enum shard_check {
 	SHARD_CHECK_DEVICE = 0, /* hash a unit at its first use, and whenever this process reads it from a device */
 	SHARD_CHECK_ALWAYS = 1, /* hash it at each use; a loader hashes a chunk each time that it decodes it */
@@ -514,9 +518,12 @@ struct shard_loader_stats {
 	uint64_t device_bytes;		 /* copied to the GPU; more than batch_count needs, as copies are ahead */
 	uint64_t pageable_bytes;	 /* of these, from memory that was not page-locked */
 	uint64_t pinned_bytes;		 /* of the ring that are page-locked */
-	uint64_t cached_bytes;	   /* of device_bytes, that the GPU read in the page cache: no thread copied them */
-	uint64_t registered_bytes; /* of the page cache that are page-locked for this */
-	uint64_t device_wait_ns;   /* next waited for the GPU: the host was ahead, as it should be */
+	uint64_t cached_bytes;	       /* of device_bytes, that the GPU read in the page cache: no thread copied them */
+	uint64_t registered_bytes;     /* of the page cache that are page-locked for this */
+	uint64_t device_wait_ns;       /* next waited for the GPU: the host was ahead, as it should be */
+	uint64_t device_checked_count; /* units that the GPU hashed, as it got them: not in checked_unit_count */
+	uint64_t check_wait_count;     /* batches that next had to wait for, as the GPU had not checked them yet */
+	uint64_t recopied_count;       /* rows that the GPU found damaged and a CPU did not: they were copied again */
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 

@@ -45,9 +45,19 @@ extern "C" {
 
 /*
  * As shard_loader_next(), with the rows in the memory of the GPU that `stream` belongs to: kernels
- * that are queued on `stream` after this call find the batch there.  The host waits for no copy,
- * because batches are copied ahead, on a stream of the loader's own.  Only group[].data and
- * field[].data are addresses of the GPU.  record and row_flags stay in host memory.
+ * that are queued on `stream` after this call find the batch there.  Batches are copied ahead, on a
+ * stream of the loader's own.  Only group[].data and field[].data are addresses of the GPU.  record
+ * and row_flags stay in host memory.
+ *
+ * The GPU checks the records that it reads in the page cache (see SHARD_PIN_NOTHING), if each is a
+ * unit, and the dataset was opened with SHARD_CHECK_DEVICE or SHARD_CHECK_ALWAYS.  It hashes them in
+ * their place in the batch, each time.  This call waits until the results of the batch have come
+ * back, and so for its copy.  That copy waits for work in front of the release_after that gave back
+ * the memory, so no such work may wait for what the caller does later.  Damage is then what it is in
+ * host memory: CORRUPT, or rows that are substituted or masked.  DEVICE if the GPU does not check,
+ * or if what is sound in host memory arrives damaged twice.  Threads check all other records, as
+ * they copy them, and this call waits for no copy of a batch that has only such records.  With
+ * SHARD_CHECK_FIRST threads check all records, and with SHARD_CHECK_NEVER nobody does.
  *
  * All streams given to one loader belong to one context: the runtime API's, PyTorch's, or the
  * caller's own, which must live until close.
@@ -63,8 +73,9 @@ SHARD_API int shard_loader_next_device(struct shard_loader *l, void *stream, str
 /*
  * Do what the first shard_loader_next_device() does before it waits for a batch: allocate memory of
  * the host and the GPU, start threads and reads.  If a program uses shard_loader_wait(), it calls
- * this first.  Then shard_loader_next_device() need not wait for the first batch.  Fails as
- * shard_loader_next_device() does.  May be called at any time; later calls do nothing.
+ * this first.  Then shard_loader_next_device() need not wait for the first batch, but may wait for
+ * its check.  Fails as shard_loader_next_device() does.  May be called at any time; later calls do
+ * nothing.
  */
 SHARD_API int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
@@ -105,10 +116,10 @@ SHARD_API int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_err
 SHARD_API int shard_loader_pin(struct shard_loader *l, void *stream, struct shard_error *err);
 
 /*
- * Why a CPU copies records that the GPU could read by itself, which is slower: memory could not be
- * page-locked.  END if all could.  From the first next_device, release_after or pin on, the ring is
- * page-locked slot by slot in the background.  A ring that was lent is its owner's to page-lock,
- * with cudaHostRegister.
+ * Why a CPU copies or hashes records that the GPU could read and hash by itself, which is slower:
+ * memory could not be page-locked, or kernels could not be loaded.  END if all could.  From the
+ * first next_device, release_after or pin on, the ring is page-locked slot by slot in the
+ * background.  A ring that was lent is its owner's to page-lock, with cudaHostRegister.
  */
 SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out);
 

@@ -142,6 +142,12 @@ void reader_forget_all(struct shard_reader *r);
  */
 void reader_look_for_changes(struct shard_reader *r, int fd);
 
+/* The leaf hash of a unit.  It lies on the map, and its table was checked. */
+static inline uint64_t reader_leaf(const struct shard_reader *r, uint32_t group, uint64_t unit)
+{
+	return load64(r->group[group].leaf + 8 * unit);
+}
+
 /* I44 for a unit whose hash is `got`, and for decoded bytes. */
 int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got,
 		      struct shard_error *err);

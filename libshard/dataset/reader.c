@@ -409,7 +409,7 @@ int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t uni
 		      struct shard_error *err)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t first = unit * g->unit_records, want = load64(g->leaf + 8 * unit);
+	uint64_t first = unit * g->unit_records, want = reader_leaf(r, group, unit);
 
 	MUST("I44", got == want,
 	     "unit %" PRIu64 " of group %u (records %" PRIu64 " to %" PRIu64 "): its hash is %016" PRIx64

@@ -206,6 +206,42 @@ static void fill_part(struct crew *c, struct member *m, uint32_t slot)
 	claim->next_row = c->ring->slot[slot].rows;
 }
 
+/* Was a row of the slot left to somebody else to check? */
+static bool has_unchecked(const struct slot *s)
+{
+	size_t count = (size_t)__builtin_popcount(s->resident_groups) * s->size_rows;
+
+	for (size_t i = 0; i < count; i++)
+		if (s->resident[i].at && s->resident[i].unchecked)
+			return true;
+	return false;
+}
+
+/*
+ * With lock, which is given up meanwhile.  Filling has failed, and damage is an error.  In front of
+ * that row there may be damage that was left to somebody else to find.  It would have been the
+ * error, so find it here.
+ */
+static void fill_by_cpu(struct crew *c, struct member *m, uint32_t slot)
+{
+	struct claim *claim = &c->claim[slot];
+	struct slot all = c->ring->slot[slot];
+	struct fill_counts counts = {0};
+	struct shard_error why;
+	int rc;
+
+	pthread_mutex_unlock(&c->lock);
+	all.by_cpu = true;
+	slot_let_go(&all);
+	rc = transformed_fill(c->transformed, c->source, &m->scratch, &all, c->layout, &counts, &why);
+	pthread_mutex_lock(&c->lock);
+	claim->rc = rc;
+	claim->why = why;
+	counts.checked_units += claim->counts.checked_units;
+	counts.decoded_chunks += claim->counts.decoded_chunks;
+	claim->counts = counts;
+}
+
 /*
  * With lock, which is given up meanwhile.  Fill parts of a slot while there are any; the last one
  * of its fillers finishes it.
@@ -222,6 +258,9 @@ static void fill_parts(struct crew *c, struct member *m, uint32_t slot)
 		c->shared = NO_SLOT;
 		pthread_cond_broadcast(&c->work);
 	}
+	if (claim->fillers == 1 && claim->rc && !claim->stale && c->source->on_corrupt == SHARD_CORRUPT_FAIL &&
+	    has_unchecked(s))
+		fill_by_cpu(c, m, slot);
 	stop_being_busy(c);
 	if (--claim->fillers)
 		return;
@@ -530,6 +569,16 @@ void crew_use_orders(struct crew *c, struct epoch_orders *orders)
 }
 
 /* ---- statistics ---- */
+
+void crew_count(struct crew *c, const struct fill_counts *counts)
+{
+	pthread_mutex_lock(&c->lock);
+	c->stats.checked_unit_count += counts->checked_units;
+	c->stats.decoded_chunk_count += counts->decoded_chunks;
+	c->stats.substituted_count += counts->substituted;
+	c->stats.masked_count += counts->masked;
+	pthread_mutex_unlock(&c->lock);
+}
 
 void crew_stats(struct crew *c, struct shard_loader_stats *out)
 {

@@ -126,6 +126,17 @@ int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_lo
 	return SHARD_OK;
 }
 
+static void close_again(struct feed *f, bool inherited)
+{
+	slot_cold_close(&f->again_scratch, inherited);
+	mem_free(f->again_scratch.chunk);
+	slot_close(&f->again);
+	if (f->again.memory && !inherited)
+		buffer_close(f->again.memory, (size_t)f->ring.slot_bytes);
+	f->again = (struct slot){.memory = NULL};
+	f->again_scratch = (struct scratch){.chunk = NULL};
+}
+
 void feed_close(struct feed *f)
 {
 	bool inherited;
@@ -135,6 +146,7 @@ void feed_close(struct feed *f)
 	inherited = cursor_is_inherited(&f->cursor);
 	if (f->cursor.owner) {
 		crew_close(&f->crew, inherited);
+		close_again(f, inherited);
 		source_close(&f->source, inherited);
 		ring_close(&f->ring, inherited);
 	}
@@ -261,13 +273,63 @@ void feed_use_residents(struct feed *f, const struct residents *r)
 		crew_rest(&f->crew);
 }
 
+/* ---- rows that are brought again ---- */
+
+/* Only the pages of such rows are ever touched. */
+static int open_again(struct feed *f, struct shard_error *err)
+{
+	uint8_t *memory;
+	bool has;
+
+	if (f->again.memory)
+		return SHARD_OK;
+	memory = buffer_open((size_t)f->ring.slot_bytes);
+	if (memory)
+		buffer_keep(memory, (size_t)f->ring.slot_bytes);
+	has = slot_open(&f->again, memory, f->steps.rank.batch_records, f->layout.whole_count, 0) && memory;
+	f->again_scratch.chunk = mem_alloc((size_t)slot_packed_chunk_bytes(&f->source.layouts) + 1);
+	if (has && f->again_scratch.chunk)
+		return SHARD_OK;
+	close_again(f, false);
+	return error_set(err, SHARD_E_MEMORY, "no memory to bring rows of a batch of %u records again",
+			 f->steps.rank.batch_records);
+}
+
+int feed_bring_again(struct feed *f, const struct slot *like, uint32_t first, uint32_t end, const struct slot **out,
+		     uint64_t *repaired, struct shard_error *err)
+{
+	struct fill_counts counts = {0};
+	struct slot *s = &f->again;
+	struct step_rows rows;
+	int rc = open_again(f, err);
+
+	if (rc)
+		return rc;
+	guard_ask(); /* this thread is the caller's */
+	s->place = like->place;
+	s->first = first;
+	s->rows = end;
+	s->by_cpu = s->doubted = true;
+	memcpy(s->component, like->component, end * sizeof(*s->component));
+	memcpy(s->row_flags, like->row_flags, end);
+	for (uint32_t i = first; i < end; i++) /* back to numbers of the feed's dataset: see steps_name() */
+		s->record[i] = like->record[i] + steps_source(&f->steps, slot_rows(s), i).base;
+	rc = transformed_fill(NULL, &f->source, &f->again_scratch, s, &f->layout, &counts, err);
+	rows = (struct step_rows){s->record + first, s->row_flags + first, s->component + first};
+	steps_name(&f->steps, rows, end - first);
+	crew_count(&f->crew, &counts);
+	*repaired = counts.substituted + counts.masked;
+	*out = s;
+	return rc;
+}
+
 /* ---- slots ---- */
 
 /*
  * Count rows that were substituted or masked.  Too many in one epoch are CORRUPT, and are not
  * counted.  A record that stays damaged comes in each epoch, so epochs are not added up.
  */
-static int count_repaired(struct feed *f, uint64_t epoch, uint64_t rows, struct shard_error *err)
+int feed_count_repaired(struct feed *f, uint64_t epoch, uint64_t rows, struct shard_error *err)
 {
 	struct shown s;
 
@@ -284,18 +346,22 @@ static int count_repaired(struct feed *f, uint64_t epoch, uint64_t rows, struct 
 	return SHARD_OK;
 }
 
-int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err)
+/* With `repaired` NULL, count the rows that were repaired. */
+static int take(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard_error *err)
 {
 	struct claim *claim;
+	uint64_t rows;
 	int rc = cursor_error(&f->cursor, err);
 
 	if (rc)
 		return rc;
 	*slot = crew_take(&f->crew);
 	claim = &f->crew.claim[*slot];
-	if (!claim->rc)
-		claim->rc = count_repaired(f, f->ring.slot[*slot].place.epoch,
-					   claim->counts.substituted + claim->counts.masked, &claim->why);
+	rows = claim->counts.substituted + claim->counts.masked;
+	if (repaired)
+		*repaired = rows;
+	else if (!claim->rc)
+		claim->rc = feed_count_repaired(f, f->ring.slot[*slot].place.epoch, rows, &claim->why);
 	if (claim->rc) {
 		rc = cursor_fail(&f->cursor, claim->rc, &claim->why, err);
 		crew_give(&f->crew, *slot);
@@ -304,6 +370,16 @@ int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err)
 	f->cursor.at = f->ring.slot[*slot].place;
 	f->cursor.at.step++;
 	return SHARD_OK;
+}
+
+int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err)
+{
+	return take(f, slot, NULL, err);
+}
+
+int feed_take(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard_error *err)
+{
+	return take(f, slot, repaired, err);
 }
 
 bool feed_has_sound(struct feed *f, uint32_t *slot)

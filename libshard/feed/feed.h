@@ -264,6 +264,8 @@ static inline void layout_spread(const struct layout *l, uint32_t group, const u
 struct resident {
 	const uint8_t *at;  /* NULL: the record is in the slot */
 	atomic_uint *users; /* of the memory that it lies in; one less when the slot is given back */
+	uint64_t want;	    /* its leaf hash, if: */
+	bool unchecked;	    /* the record is a unit, and whoever takes it from there has to hash it */
 };
 
 struct slot {
@@ -280,6 +282,8 @@ struct slot {
 	uint32_t rows;
 	uint32_t first; /* 0; or of a copy, which stands for the rows from here on */
 	bool lent;	/* the caller has the batch */
+	bool by_cpu;	/* no row is left `unchecked`.  Of a copy, as: */
+	bool doubted;	/* raw records are hashed, whether or not they were found sound before */
 };
 
 /*
@@ -466,6 +470,8 @@ struct residents {
 			       uint32_t *effort, atomic_uint **users);
 	void *context;
 	uint32_t groups; /* a bit for each group of which records are kept */
+	/* Likewise: who takes records of these checks them, as far as each is a unit and the dataset's check allows. */
+	uint32_t check_groups;
 };
 
 struct row_source {
@@ -828,6 +834,8 @@ void crew_move(struct crew *c, struct step_place to);
 void crew_rest(struct crew *c);
 void crew_use_orders(struct crew *c, struct epoch_orders *orders);
 
+/* Count rows that the consumer has filled. */
+void crew_count(struct crew *c, const struct fill_counts *counts);
 /* Set all of *out.  What the crew does not count is 0. */
 void crew_stats(struct crew *c, struct shard_loader_stats *out);
 
@@ -869,6 +877,9 @@ struct feed {
 	struct ring ring; /* filled in; these three are open once cursor.owner is set */
 	struct row_source source;
 	struct crew crew;
+	/* of the consumer, for feed_bring_again(): memory for a batch; NULL: none was needed yet */
+	struct slot again;
+	struct scratch again_scratch;
 };
 
 /*
@@ -893,6 +904,15 @@ int feed_check_swap(const struct feed *f, const void *memory, struct shard_error
 /* Start to fill slots, from cursor.at on.  After a failure this can be tried again. */
 int feed_start(struct feed *f, struct shard_error *err);
 
+/*
+ * Let this thread bring rows [first, end) of a slot once more, to memory of the feed.  They are
+ * checked, and replaced if the options say so, as the crew does.  `like` says which rows, as the
+ * batch does.  *out has these rows, until the next call.  *repaired becomes the rows that were
+ * replaced.  The feed has started.
+ */
+int feed_bring_again(struct feed *f, const struct slot *like, uint32_t first, uint32_t end, const struct slot **out,
+		     uint64_t *repaired, struct shard_error *err);
+
 /* A bit for each group of which a slot can do without records: raw ones that are delivered as they lie in the shard. */
 uint32_t feed_resident_groups(const struct feed *f);
 /*
@@ -909,6 +929,13 @@ void feed_use_residents(struct feed *f, const struct residents *r);
  * feed_move().
  */
 int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err);
+/*
+ * The same, for a batch of which more rows may turn out to be damaged.  *repaired becomes the rows
+ * that were substituted or masked.  Before the batch is lent, count all such rows of it: too many in
+ * an epoch are CORRUPT.
+ */
+int feed_take(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard_error *err);
+int feed_count_repaired(struct feed *f, uint64_t epoch, uint64_t rows, struct shard_error *err);
 /* Would feed_next() return a slot at once?  If so, which one? */
 bool feed_has_sound(struct feed *f, uint32_t *slot);
 /* Wait until feed_next() need not wait, but not longer.  Returns false if it would. */

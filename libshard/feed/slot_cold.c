@@ -200,7 +200,7 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 	else if (r->io.os_code)
 		rc = error_os(err, r->io.os_code, "%s: reading %zu bytes at %" PRIu64, show(&s, r->row.r->path),
 			      r->io.bytes, r->io.offset);
-	r->row.fresh = r->from->file.direct || !r->io.cached;
+	r->row.fresh |= r->from->file.direct || !r->io.cached;
 	if (r->row.fresh && !r->from->file.direct) /* the kernel may have read ahead, too */
 		reader_forget_all(r->row.r);
 	row = r->row;

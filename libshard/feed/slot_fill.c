@@ -123,6 +123,8 @@ int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *chec
 	if (check.seen && check.hash && !rc && steps_run_records(row->source->steps) &&
 	    row->r->group[row->group].unit_records > 1)
 		check_run(row, checked);
+	if (rc == SHARD_E_CORRUPT) /* it may have been sound before */
+		reader_forget(row->r, row->group, row->in_shard, 1);
 	if (rc != SHARD_E_CORRUPT || !row->flags)
 		return rc;
 	row_set_aside(row->source, row->flags, err);
@@ -225,6 +227,7 @@ static struct slot_row row_of(const struct block *b, uint32_t group, uint32_t i)
 			       .shard = at->shard,
 			       .in_shard = at->in_shard,
 			       .hot = at->path.hot,
+			       .fresh = b->slot->doubted,
 			       .row = b->first + i,
 			       .group = group,
 			       .slot = b->slot->memory,
@@ -259,7 +262,7 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 
 	if (b->resident && b->resident[b->first + i].at)
 		return true;
-	if (at->r->check == SHARD_CHECK_ALWAYS || kind_of(b, group, at) != PATH_MAP)
+	if (at->r->check == SHARD_CHECK_ALWAYS || b->slot->doubted || kind_of(b, group, at) != PATH_MAP)
 		return false;
 	if (at->r->check != SHARD_CHECK_NEVER) {
 		/* Two loads, because gcc would turn g->seen[i] into a plain one. */
@@ -346,9 +349,31 @@ static uint64_t fetch_rows(struct block *b, uint32_t group)
 	return rows;
 }
 
+/* The leaf hash of a record that is a unit. */
+struct leaf_job {
+	const struct slot_row *row;
+	uint64_t hash;
+};
+
+static void read_leaf(void *context)
+{
+	struct leaf_job *j = context;
+
+	j->hash = reader_leaf(j->row->r, j->row->group, j->row->in_shard);
+}
+
+/* May the owner of what is kept check this record by its leaf hash? */
+static bool leaves_check(const struct block *b, const struct residents *from, uint32_t group,
+			 const struct shard_reader *r)
+{
+	return from->check_groups >> group & 1 && !b->slot->by_cpu && r->group[group].unit_records == 1 &&
+	       (r->check == SHARD_CHECK_DEVICE || r->check == SHARD_CHECK_ALWAYS);
+}
+
 /*
- * Take the records of rows that are kept in memory.  They are hashed where they are mapped, if that
- * is due, and are not copied.  *left: how many rows are yet to be filled.
+ * Take the records of rows that are kept in memory.  They are not copied.  If a check is due, they
+ * are hashed where they are mapped, unless the owner does that.  *left: how many rows are yet to be
+ * filled.
  */
 static int take_residents(struct block *b, uint32_t group, uint32_t *left)
 {
@@ -372,7 +397,15 @@ static int take_residents(struct block *b, uint32_t group, uint32_t *left)
 		row = row_of(b, group, i);
 		/* As if it were at its place already.  Nothing is written there. */
 		row.dst = (uint8_t *)(uintptr_t)mapped_at(b, group, i);
-		rc = slot_row_land(&row, row.dst, &b->counts->checked_units, b->err);
+		r->unchecked = leaves_check(b, from, group, at->r);
+		if (r->unchecked) {
+			struct leaf_job leaf = {.row = &row};
+
+			rc = reader_guarded_brief(at->r, read_leaf, &leaf, b->err);
+			r->want = leaf.hash;
+		} else {
+			rc = slot_row_land(&row, row.dst, &b->counts->checked_units, b->err);
+		}
 		if (!rc && !(row.flags && *row.flags & ROW_DAMAGED)) {
 			--*left;
 			continue;
@@ -573,6 +606,7 @@ int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slo
 
 	one.first = row;
 	one.rows = row + 1;
+	one.by_cpu = true;	    /* whether it is sound decides which record it is */
 	slot_let_go_row(&one, row); /* of a record that was tried before and is damaged in another group */
 	rc = fill_rows(source, scratch, &one, true, &again, err);
 	counts->checked_units += again.checked_units;

@@ -41,6 +41,7 @@ enum {
 	CU_FIND_LEGACY_STREAM = 1, /* of cuGetProcAddress: NULL is the legacy default stream */
 	CU_FIND_SUCCESS = 0,	   /* the last output of cuGetProcAddress */
 	CU_STREAM_NON_BLOCKING = 1,
+	CU_EVENT_BLOCKING_SYNC = 1,
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_REGISTER_PORTABLE = 1,
 	CU_REGISTER_READ_ONLY = 8, /* GPUs only read it: memory that we may not write needs this */
@@ -94,11 +95,13 @@ struct cu_copy_attributes {
 	X(cuEventCreate, 2000, (struct cu_event **event, unsigned int flags))                   \
 	X(cuEventDestroy, 4000, (struct cu_event *event))                                       \
 	X(cuEventRecord, 2000, (struct cu_event *event, struct cu_stream *stream))              \
+	X(cuEventQuery, 2000, (struct cu_event *event))                                         \
 	X(cuEventSynchronize, 2000, (struct cu_event *event))                                   \
 	X(cuMemAlloc, 3020, (uint64_t *memory, size_t bytes))                                   \
 	X(cuMemFree, 3020, (uint64_t memory))                                                   \
 	X(cuMemGetInfo, 3020, (size_t *free_bytes, size_t *bytes))                              \
 	X(cuMemcpyHtoDAsync, 3020, (uint64_t to, const void *from, size_t bytes, struct cu_stream *stream)) \
+	X(cuMemcpyDtoHAsync, 3020, (void *to, uint64_t from, size_t bytes, struct cu_stream *stream)) \
 	X(cuMemHostRegister, 6050, (void *memory, size_t bytes, unsigned int flags))            \
 	X(cuMemHostUnregister, 4000, (void *memory))                                            \
 	X(cuPointerGetAttribute, 4000, (void *out, int attribute, uint64_t pointer))            \

@@ -334,7 +334,7 @@ int cuda_stream_finish(const struct cuda_device *d, void *stream, struct shard_e
 int cuda_event_make(const struct cuda_device *d, void **event, struct shard_error *err)
 {
 	struct cu_event *made;
-	int result = d->api->cuEventCreate(&made, CU_EVENT_DISABLE_TIMING);
+	int result = d->api->cuEventCreate(&made, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
 
 	if (result)
 		return cuda_refused(d->api, result, err, "cuEventCreate");
@@ -353,6 +353,14 @@ int cuda_event_record(const struct cuda_device *d, void *event, void *stream, st
 	int result = d->api->cuEventRecord(event, stream);
 
 	return result ? cuda_refused(d->api, result, err, "cuEventRecord, stream %p", stream) : SHARD_OK;
+}
+
+int cuda_event_ask(const struct cuda_device *d, void *event, bool *done, struct shard_error *err)
+{
+	int result = d->api->cuEventQuery(event);
+
+	*done = !result;
+	return !result || result == CU_NOT_READY ? SHARD_OK : cuda_refused(d->api, result, err, "cuEventQuery");
 }
 
 int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_error *err)
@@ -450,6 +458,15 @@ int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uin
 	int result = d->api->cuMemcpyHtoDAsync(to, from, (size_t)bytes, stream);
 
 	return result ? cuda_refused(d->api, result, err, "copy of %.1f MiB to the device", MIB(bytes)) : SHARD_OK;
+}
+
+int cuda_copy_out(const struct cuda_device *d, void *to, uint64_t from, uint64_t bytes, void *stream,
+		  struct shard_error *err)
+{
+	int result = d->api->cuMemcpyDtoHAsync(to, from, (size_t)bytes, stream);
+
+	return result ? cuda_refused(d->api, result, err, "copy of %" PRIu64 " bytes from the device", bytes)
+		      : SHARD_OK;
 }
 
 static int refuse_piece(const struct cuda_device *d, const struct cuda_pieces *p, size_t which, int result,

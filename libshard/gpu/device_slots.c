@@ -227,6 +227,7 @@ void device_copy_close(struct device_copy *d, bool inherited)
 	if (d->back && !inherited)
 		cuda_stream_finish(d->cuda, d->back, NULL);
 	maps_close(d->maps, inherited);
+	batch_check_close(d->check, inherited);
 	pins_close(&d->pins, inherited);
 	for (uint32_t i = 0; d->host_done && !inherited && i < d->feed->ring.slot_count; i++)
 		cuda_event_drop(d->cuda, d->host_done[i]);
@@ -243,6 +244,7 @@ void device_copy_close(struct device_copy *d, bool inherited)
 int device_copy_use_maps(struct device_copy *d, struct shard_error *err)
 {
 	size_t most = (size_t)d->feed->steps.rank.batch_records * (size_t)__builtin_popcount(d->map_groups);
+	uint32_t checked;
 
 	if (d->maps || !d->map_groups)
 		return SHARD_OK;
@@ -255,7 +257,11 @@ int device_copy_use_maps(struct device_copy *d, struct shard_error *err)
 	if (!d->pieces.to || !d->pieces.from || !d->pieces.bytes)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the copies of a batch of %u records",
 				 d->feed->steps.rank.batch_records);
-	return maps_open(&d->maps, d->feed, d->map_groups, d->cuda, err);
+	/* What the GPU cannot check, the CPU does. */
+	checked = d->check_why.status ? 0 : batch_check_groups(d->feed, d->map_groups);
+	if (checked && !d->check && batch_check_open(&d->check, d->feed, d->device_slots, checked, &d->check_why))
+		checked = 0;
+	return maps_open(&d->maps, d->feed, d->map_groups, checked, d->cuda, err);
 }
 
 /* ---- copies ---- */
@@ -365,8 +371,19 @@ static int give_behind(struct device_copy *d, void *event, uint32_t host, struct
 	return rc ? rc : cuda_stream_call(d->cuda, d->back, give_back, &d->give[host], err);
 }
 
+/*
+ * Take the next slot of the feed.  If the GPU checks batches, it may find more rows to repair, and
+ * then device_copy_settle() counts them.
+ */
+static int take(struct device_copy *d, uint32_t *host, uint64_t *repaired, struct shard_error *err)
+{
+	*repaired = 0;
+	return d->check ? feed_take(d->feed, host, repaired, err) : feed_next(d->feed, host, err);
+}
+
 /* Queue the copy of a host slot.  The slot goes back to the feed in any case. */
-static int send(struct device_copy *d, uint32_t host, struct device_slot *to, struct shard_error *err)
+static int send(struct device_copy *d, uint32_t host, uint64_t repaired, struct device_slot *to,
+		struct shard_error *err)
 {
 	struct device_slots *o = d->device_slots;
 	const struct slot *from = &d->feed->ring.slot[host];
@@ -382,9 +399,13 @@ static int send(struct device_copy *d, uint32_t host, struct device_slot *to, st
 		memcpy(slot_sizes(as, k), slot_sizes(from, k), from->rows * sizeof(*from->size));
 	as->place = from->place;
 	as->rows = from->rows;
+	to->repaired = repaired;
+	to->settled = false;
 	rc = device_slots_begin(o, to, &why);
 	if (!rc)
 		rc = copy_groups(d, host, as, &why);
+	if (!rc && d->check)
+		rc = batch_check_queue(d->check, from, to, &why);
 	if (!rc)
 		rc = device_slots_end(o, to, &why);
 	if (!rc)
@@ -403,16 +424,18 @@ static int send(struct device_copy *d, uint32_t host, struct device_slot *to, st
 void device_copy_send_ahead(struct device_copy *d)
 {
 	struct device_slot *to;
+	uint64_t repaired;
 	uint32_t host;
 
 	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host, parts_needed(d, host)) &&
 	       (to = device_slots_find_free(d->device_slots)))
-		if (feed_next(d->feed, &host, NULL) || send(d, host, to, NULL))
+		if (take(d, &host, &repaired, NULL) || send(d, host, repaired, to, NULL))
 			return;
 }
 
 int device_copy_next(struct device_copy *d, struct shard_error *err)
 {
+	uint64_t repaired;
 	uint32_t host;
 	int rc;
 
@@ -420,8 +443,26 @@ int device_copy_next(struct device_copy *d, struct shard_error *err)
 		return SHARD_OK;
 	rc = device_copy_await(d, err);
 	if (!rc)
-		rc = feed_next(d->feed, &host, err);
-	return rc ? rc : send(d, host, device_slots_find_free(d->device_slots), err);
+		rc = take(d, &host, &repaired, err);
+	return rc ? rc : send(d, host, repaired, device_slots_find_free(d->device_slots), err);
+}
+
+int device_copy_settle(struct device_copy *d, struct shard_error *err)
+{
+	struct device_slot *s = &d->device_slots->slot[d->device_slots->queue[0]];
+	struct shard_error why;
+	int rc;
+
+	if (!d->check || s->settled)
+		return SHARD_OK;
+	rc = batch_check_finish(d->check, s, &why);
+	if (!rc)
+		rc = feed_count_repaired(d->feed, s->as.place.epoch, s->repaired, &why);
+	s->settled = !rc;
+	if (!rc)
+		return SHARD_OK;
+	device_slots_forget(d->device_slots); /* neither this batch nor a later one is ever lent */
+	return cursor_fail(&d->feed->cursor, rc, &why, err);
 }
 
 /* ---- waiting, giving back ---- */
@@ -456,9 +497,15 @@ void device_copy_stats(struct device_copy *d, struct shard_loader_stats *out)
 	out->pinned_bytes = pins_bytes(&d->pins);
 	out->cached_bytes = d->cached_bytes;
 	out->registered_bytes = maps_bytes(d->maps);
+	if (d->check)
+		batch_check_stats(d->check, out);
 }
 
 bool device_copy_problem(struct device_copy *d, struct shard_error *out)
 {
-	return pins_problem(&d->pins, out) || (d->maps && maps_problem(d->maps, out));
+	if (pins_problem(&d->pins, out) || (d->maps && maps_problem(d->maps, out)))
+		return true;
+	if (d->check_why.status)
+		*out = d->check_why;
+	return d->check_why.status != SHARD_OK;
 }

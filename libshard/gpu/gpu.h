@@ -150,7 +150,9 @@ int cuda_stream_finish(const struct cuda_device *d, void *stream, struct shard_e
 int cuda_event_make(const struct cuda_device *d, void **event, struct shard_error *err);
 void cuda_event_drop(const struct cuda_device *d, void *event);
 int cuda_event_record(const struct cuda_device *d, void *event, void *stream, struct shard_error *err);
-/* Wait for an event. */
+/* Is the work in front of an event done?  Does not wait. */
+int cuda_event_ask(const struct cuda_device *d, void *event, bool *done, struct shard_error *err);
+/* Wait for an event.  The thread sleeps meanwhile. */
 int cuda_event_finish(const struct cuda_device *d, void *event, struct shard_error *err);
 
 /* ---- memory ---- */
@@ -190,6 +192,13 @@ bool cuda_is_pinned(const struct cuda_device *d, const void *at);
  */
 int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uint64_t bytes, void *stream,
 		 struct shard_error *err);
+
+/*
+ * Queue a copy from the GPU to memory that is page-locked.  The host may look at it when an event
+ * behind the copy is done.
+ */
+int cuda_copy_out(const struct cuda_device *d, void *to, uint64_t from, uint64_t bytes, void *stream,
+		  struct shard_error *err);
 
 /*
  * Copies to the GPU.  None is empty, and none crosses the end of memory that was page-locked at
@@ -286,10 +295,10 @@ struct maps;
 /*
  * From now on the feed leaves records of these groups, of maps_groups(), where they are mapped, as
  * far as that memory can be page-locked: up to gpu.pin_most.  A refusal is not an error;
- * maps_problem() tells about it.
+ * maps_problem() tells about it.  Of check_groups, who copies the records has to check them.
  */
-int maps_open(struct maps **out, struct feed *feed, uint32_t groups, const struct cuda_device *cuda,
-	      struct shard_error *err);
+int maps_open(struct maps **out, struct feed *feed, uint32_t groups, uint32_t check_groups,
+	      const struct cuda_device *cuda, struct shard_error *err);
 /*
  * Copies have finished.  Waits for threads of the feed.  The context is entered, except in a forked
  * child, with `inherited`.  NULL is fine.
@@ -317,6 +326,9 @@ struct device_slot {
 	bool has_done;	/* `done` was recorded at least once */
 	bool awaited;	/* the filling stream waits for `done` already */
 	bool queued;	/* the slot is in the queue */
+	/* Of the batch in it, while that is queued: */
+	uint64_t repaired; /* its rows that were substituted or masked, as far as is known */
+	bool settled;	   /* it may be lent */
 };
 
 struct device_slots {
@@ -367,6 +379,37 @@ uint32_t device_slots_lend(struct device_slots *o);
 /* Take a slot back, behind the work that is queued on `stream`. */
 int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream, struct shard_error *err);
 
+/* ---- batch_check.c: batches are hashed where they lie on the GPU ---- */
+
+/*
+ * It hashes records that are units, and that were copied from where they are mapped.  A thread of
+ * the feed leaves them `unchecked`, and says the leaf hash of each.
+ *
+ * A batch is lent when its results have come back and are good.  Damage that the GPU finds goes
+ * back to the CPU, which reads the record again and does what the options say about damage.
+ */
+struct batch_check;
+
+/*
+ * The groups of a feed whose records the GPU can check, of those whose records stay in the page
+ * cache; 0: none, or nobody has asked for checks.
+ */
+uint32_t batch_check_groups(const struct feed *feed, uint32_t map_groups);
+/* The device slots are open. */
+int batch_check_open(struct batch_check **out, struct feed *feed, struct device_slots *slots, uint32_t groups,
+		     struct shard_error *err);
+/* Kernels have finished.  The context is entered, except in a forked child, with `inherited`.  NULL is fine. */
+void batch_check_close(struct batch_check *c, bool inherited);
+/* The copies of a batch to a device slot are queued: queue its check behind them. */
+int batch_check_queue(struct batch_check *c, const struct slot *host, struct device_slot *to, struct shard_error *err);
+/*
+ * Wait for the check of a batch, and repair its rows.  Then to->repaired is right.  Fails with
+ * CORRUPT if the options do not allow damage, and with DEVICE if the GPU does not do its work.
+ */
+int batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *err);
+/* Set the counters of the checks. */
+void batch_check_stats(const struct batch_check *c, struct shard_loader_stats *out);
+
 /* A host slot that a thread of the driver gives back. */
 struct give {
 	struct feed *feed;
@@ -377,10 +420,12 @@ struct device_copy {
 	struct feed *feed; /* const after open, as: */
 	struct device_slots *device_slots;
 	const struct cuda_device *cuda;
-	uint32_t map_groups; /* whose records may stay in the page cache, a bit for each */
-	void *back;	     /* the stream that gives host slots back */
-	struct give *give;   /* [slot_count of the feed] */
-	void **host_done;    /* [slot_count of the feed] events: the trainer is done with a slot */
+	uint32_t map_groups;	      /* whose records may stay in the page cache, a bit for each */
+	void *back;		      /* the stream that gives host slots back */
+	struct batch_check *check;    /* NULL: all records are checked by the CPU, as far as they are */
+	struct shard_error check_why; /* why the GPU cannot check; status 0: it can, or need not */
+	struct give *give;	      /* [slot_count of the feed] */
+	void **host_done;	      /* [slot_count of the feed] events: the trainer is done with a slot */
 	struct pins pins;
 	struct maps *maps;	   /* NULL: all records are copied from the ring */
 	struct cuda_pieces pieces; /* what one batch takes out of the maps; room for all its rows */
@@ -404,6 +449,11 @@ void device_copy_close(struct device_copy *d, bool inherited);
  * error repeats until feed_move().
  */
 int device_copy_next(struct device_copy *d, struct shard_error *err);
+/*
+ * The first batch of the queue is to be lent: wait until the GPU has checked it, and repair it if it
+ * is damaged.  May be called again.
+ */
+int device_copy_settle(struct device_copy *d, struct shard_error *err);
 /*
  * Queue the copies of all batches that are ready, as far as there are free device slots.  If that
  * fails, device_copy_next() reports the error behind the batches that are in the queue.

@@ -370,8 +370,8 @@ uint32_t maps_groups(const struct feed *f)
 	return worthy;
 }
 
-int maps_open(struct maps **out, struct feed *feed, uint32_t groups, const struct cuda_device *cuda,
-	      struct shard_error *err)
+int maps_open(struct maps **out, struct feed *feed, uint32_t groups, uint32_t check_groups,
+	      const struct cuda_device *cuda, struct shard_error *err)
 {
 	const struct shard_schema *schema = feed->layout.schema;
 	struct maps *m = mem_zalloc(sizeof(*m));
@@ -383,7 +383,7 @@ int maps_open(struct maps **out, struct feed *feed, uint32_t groups, const struc
 		return error_set(err, SHARD_E_MEMORY, "no memory for the maps of %" PRIu64 " shards",
 				 feed->ds->m.shard_count);
 	}
-	m->residents = (struct residents){.take = take, .context = m, .groups = groups};
+	m->residents = (struct residents){.take = take, .context = m, .groups = groups, .check_groups = check_groups};
 	m->feed = feed;
 	m->cuda = cuda;
 	m->asked = feed->o.gpu.pin_most;

@@ -38,14 +38,15 @@ static int next_device(struct shard_loader *l, void *stream, struct shard_error 
 	rc = l->pool ? pool_next(l->pool, &why) : device_copy_next(l->copy, &why);
 	if (rc)
 		return cursor_fail(&l->cursor, rc, &why, err);
-	rc = device_slots_await(&l->device_slots, stream, err);
-	if (rc)
+	if (l->pool) {
+		rc = device_slots_await(&l->device_slots, stream, err);
+		if (!rc)
+			pool_send_ahead(l->pool);
 		return rc;
-	if (l->pool)
-		pool_send_ahead(l->pool);
-	else
-		device_copy_send_ahead(l->copy);
-	return SHARD_OK;
+	}
+	device_copy_send_ahead(l->copy); /* before this thread may wait for a check */
+	rc = device_copy_settle(l->copy, &why);
+	return rc ? cursor_fail(&l->cursor, rc, &why, err) : device_slots_await(&l->device_slots, stream, err);
 }
 
 int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch, struct shard_error *err)

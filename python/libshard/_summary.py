@@ -113,6 +113,13 @@ def summary_of(s: Mapping[str, int], could_be_faster: bool = False) -> str:
             parts[-1] += f" ({s['unfinished_chunk_count']:,} were evicted before they were used up; raise stage_bytes)"
     if s["checked_unit_count"]:
         parts.append(f"hashed {_count(s['checked_unit_count'], 'unit')}")
+    if s["device_checked_count"]:
+        parts.append(
+            f"the GPU hashed {_count(s['device_checked_count'], 'unit')}"
+            f" (next waited for that {_count(s['check_wait_count'], 'time')})"
+        )
+    if s["recopied_count"]:
+        parts.append(f"{_count(s['recopied_count'], 'row')} arrived damaged and went to the GPU again")
     damage = [f"{kind} {s[kind + '_count']:,}" for kind in ("substituted", "masked") if s[kind + "_count"]]
     if damage:
         parts.append(f"damage: rows {', '.join(damage)}")

@@ -2,7 +2,7 @@
 /*
  * t_real.c - on the GPU of this machine: a trainer finds the bytes of the dataset, each transform
  * makes the numbers that the CPU makes, maps of files are copied from in place, and units have the
- * hashes that the CPU finds
+ * hashes that the CPU finds, also where a loader leaves that to the GPU
  *
  * The driver is the one that the system has; without one this skips.  tests/cuda/real.sh runs it on
  * the fake driver, to see that it notices what is wrong.  `make bench-gpu` runs it first.
@@ -13,6 +13,8 @@
 #include "shard_gpu.h"
 #include "shard_transform.h"
 #include "tests/cuda/trainer.h"
+/* behind a function that has a local `content` */
+#include "tests/cuda/checking.h"
 #include "tests/load/batches.h"
 
 #define ROWS	   16u
@@ -151,6 +153,61 @@ TEST(batches_are_those_that_were_written)
 		}
 		close_job(&job);
 	}
+}
+
+/* The GPU itself hashes records of 64 KiB and more, where the system lets their files be page-locked. */
+TEST(records_in_the_page_cache_are_checked)
+{
+	static const uint64_t one_shard[] = {60};
+	size_t bytes;
+	uint8_t *got;
+
+	need_gpu();
+	open_photos(160, SHARD_RAW, one_shard, 1);
+	bytes = (size_t)schema.field[PHOTO_IMAGE].bytes;
+	got = malloc(bytes);
+	for (int damaged = 0; damaged < 2; damaged++) {
+		struct shard_error why = {.message = ""};
+		struct shard_batch there, here;
+		struct shard_loader_stats s;
+		struct job job;
+		int rc = SHARD_OK;
+
+		STORY("%s", damaged ? "a damaged record" : "sound records");
+		if (damaged)
+			damage(0, 17);
+		reopen(NULL);
+		open_job(&job, 0, true);
+		begin_checked(job.gpu, job.stream);
+		for (unsigned step = 0; step < STEPS && !damaged; step++) {
+			take_both(&job, &there, &here);
+			for (uint32_t i = 0; i < there.record_count; i++)
+				check_copy(&job, "image", there.step,
+					   (uintptr_t)there.field[PHOTO_IMAGE].data +
+						   i * there.field[PHOTO_IMAGE].stride,
+					   content[0] + there.record[i] * schema.group[0].stride, got, bytes);
+			give_both(&job, &there, &here);
+		}
+		while (damaged && !rc) { /* within an epoch */
+			rc = shard_loader_next_device(job.gpu, job.stream, &there, &why);
+			CHECK_EQ(shard_loader_next(job.host, &here, &fixture_err), rc);
+			if (!rc)
+				give_both(&job, &there, &here);
+		}
+		if (damaged) {
+			CHECK_EQ(rc, SHARD_E_CORRUPT);
+			CHECK_STR(why.message, fixture_err.message);
+		}
+		shard_loader_stats(job.gpu, &s);
+		if (shard_loader_pin_problem(job.gpu, &why) == SHARD_OK)
+			printf("not page-locked, or not checked by the GPU: %s\n", why.message);
+		else
+			CHECK(s.device_checked_count > 0);
+		CHECK_EQ(s.recopied_count, 0);
+		close_job(&job);
+	}
+	free(got);
+	drop_dataset();
 }
 
 /* Each kind of crop, type and layout; widths for the fast kernels, and one for the slow ones. */

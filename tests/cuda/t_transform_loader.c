@@ -4,12 +4,15 @@
  * batches of shard_loader_next_device() have what the host makes of the same ones
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_launch
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_launch,--wrap=cuda_map_least_bytes
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
 #include "shard_transform.h"
 #include "tests/cuda/own_transform.h"
+/* behind kernels that are compiled as C */
+#include "tests/cuda/check_twin.h"
+#include "tests/cuda/checking.h"
 
 /* ---- for the control: kernels that begin on another stream, ahead of the copies ---- */
 
@@ -25,6 +28,18 @@ int __wrap_cuda_launch(const struct cuda_device *d, void *kernel, uint32_t x, ui
 {
 	return __real_cuda_launch(d, kernel, x, y, threads, shared_bytes, parameter,
 				  other_stream ? other_stream : stream, e);
+}
+
+/* ---- short records, which the GPU is to read in the page cache ---- */
+
+static bool reads_short;
+
+uint64_t __real_cuda_map_least_bytes(void);
+uint64_t __wrap_cuda_map_least_bytes(void);
+
+uint64_t __wrap_cuda_map_least_bytes(void)
+{
+	return reads_short ? 1 : __real_cuda_map_least_bytes();
 }
 
 /* ---- the same numbers ---- */
@@ -72,6 +87,39 @@ TEST(batches_of_a_pool_come_transformed)
 		CHECK_SOUND_TRAINING();
 		own_close(&f);
 	}
+}
+
+/* What the GPU has found damaged is repaired before it is transformed. */
+TEST(what_takes_the_place_of_damage_comes_transformed)
+{
+	static const uint64_t one_shard[] = {103};
+
+	reads_short = true;
+	for (uint32_t how = SHARD_CORRUPT_SUBSTITUTE; how <= SHARD_CORRUPT_MASK; how++) {
+		struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F16, SHARD_CHW, 24);
+		struct shard_loader_options lo = {.batch_records = 7, .repair.on_corrupt = how, .order.seed = how};
+		struct shard_loader_stats s;
+		struct transforming f;
+
+		STORY("on_corrupt %u", how);
+		open_photos(40, SHARD_RAW, one_shard, 1);
+		damage(0, 17);
+		damage(0, 60);
+		reopen(NULL);
+		own_open(&f, lo, &o, how);
+		check_twin_open();
+		begin_checked(f.t.l, f.t.stream);
+		fake->seed(how, 300);
+		own_steps(&f, 2 * 15);
+		CHECK_SOUND_TRAINING();
+		shard_loader_stats(f.t.l, &s);
+		CHECK(s.device_checked_count > record_total);
+		CHECK(s.substituted_count + s.masked_count >= 2);
+		CHECK_EQ(s.recopied_count, 0);
+		own_close(&f);
+		drop_dataset();
+	}
+	reads_short = false;
 }
 
 /* What the trainer reads lives as long as it reads, also behind a close. */

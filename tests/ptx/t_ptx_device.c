@@ -8,7 +8,7 @@
  * of the device's memory than the launch names.  A kernel behind it on the stream compares.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
- * LDFLAGS: -Wl,--wrap=slot_fill
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_map_least_bytes
  * TIMEOUT: 600
  * TAKES: 10
  */
@@ -16,9 +16,11 @@
 #include "tests/cuda/pooling.h"
 #include "tests/cuda/transforming.h"
 #include "tests/ptx/faults.h"
+/* behind kernels that are compiled as C */
+#include "tests/cuda/checking.h"
 
 #define KERNELS	    (EMULATED_KERNELS + 1) /* the transform's, and gather_rows */
-#define ALL_KERNELS (KERNELS + 2)	   /* and those that check units, which loaders do not launch */
+#define ALL_KERNELS (KERNELS + 2)	   /* and those that check units */
 
 /* ---- a GPU that is an interpreter ---- */
 
@@ -235,6 +237,59 @@ TEST(a_fault_in_the_text_shows_in_batches)
 			CHECK_EQ(moved, 1);
 		}
 	forget_programs(NULL);
+}
+
+/* ---- records that a loader leaves to the GPU to check ---- */
+
+static bool reads_short; /* the GPU reads short records in the page cache */
+
+uint64_t __real_cuda_map_least_bytes(void);
+uint64_t __wrap_cuda_map_least_bytes(void);
+
+uint64_t __wrap_cuda_map_least_bytes(void)
+{
+	return reads_short ? 1 : __real_cuda_map_least_bytes();
+}
+
+/* What is sound comes, and what is damaged does not. */
+TEST(loaders_check_what_the_gpu_reads)
+{
+	static const uint64_t one_shard[] = {103};
+
+	reads_short = true;
+	forget_programs(NULL);
+	open_photos(40, SHARD_RAW, one_shard, 1);
+	for (int damaged = 0; damaged < 2; damaged++) {
+		struct shard_loader_options o = {
+			.batch_records = 9, .order.shuffle = SHARD_SEQUENTIAL, .thread_count = 1};
+		struct shard_error why = {.message = ""};
+		struct shard_loader_stats s;
+		struct shard_batch b;
+		struct training t;
+
+		STORY("%s", damaged ? "a damaged record" : "sound records");
+		if (damaged)
+			damage(0, 9 * 3 + 4);
+		training_open(&t, o, NON_BLOCKING, 0);
+		kernels_open();
+		begin_checked(t.l, t.stream);
+		train(&t, damaged ? 3 : 25, 1);
+		if (damaged) {
+			CHECK_EQ(shard_loader_next_device(t.l, t.stream, &b, &why), SHARD_E_CORRUPT);
+			CHECK(strstr(why.message, "unit 31 of group 0 (records 31 to 31): its hash is "));
+		}
+		shard_loader_stats(t.l, &s);
+		CHECK_EQ(s.device_checked_count, damaged ? 4 * 9 : s.record_count);
+		CHECK_EQ(s.recopied_count, 0);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		training_close(&t);
+		trainer_check_clean();
+	}
+	CHECK(ran[KERNELS] > 0); /* check_long */
+	forget_programs(NULL);
+	drop_dataset();
+	reads_short = false;
 }
 
 /* ---- units, by the functions that loaders call ---- */

@@ -203,6 +203,8 @@ class Device(unittest.TestCase):
                         self.assertEqual(stats["registered_bytes"] >= 40 * 160 * 160 * 3, pinned)
                         self.assertEqual(stats["cached_bytes"] > 0, pinned)
                         self.assertEqual("out of the page cache" in loader.summary(), pinned)
+                        self.assertEqual(stats["device_checked_count"] > 0, pinned)
+                        self.assertEqual("; the GPU hashed " in loader.summary(), pinned)
         with self.assertRaisesRegex(libshard.ArgumentError, "pin_most needs device='cuda'"):
             libshard.Loader("large", 7, pin_most=1)
 

@@ -549,6 +549,11 @@ class Order(Loading):
              f"{trainer}"),
             ({"checked_unit_count": 1, "masked_count": 1},
              f"{numbers}{next_}{threads}{mapped}; hashed 1 unit; damage: rows masked 1: {trainer}"),
+            ({"device_checked_count": 25600, "check_wait_count": 12, "recopied_count": 1},
+             f"{numbers}{next_}{threads}{mapped}; the GPU hashed 25,600 units (next waited for that 12 times); "
+             f"1 row arrived damaged and went to the GPU again: {trainer}"),
+            ({"device_checked_count": 1, "check_wait_count": 1},
+             f"{numbers}{next_}{threads}{mapped}; the GPU hashed 1 unit (next waited for that 1 time): {trainer}"),
             ({"device_bytes": 10**9, "pageable_bytes": 25 * 10**7, "device_wait_ns": 4 * second},
              f"{numbers}{next_}{threads}{mapped}; to the GPU 100 MB/s (pageable 25 %), waited for it 40 %: {trainer}"),
             ({"device_bytes": 10**9, "cached_bytes": 75 * 10**7, "pageable_bytes": 10**7},

@@ -483,7 +483,7 @@ static PyObject *stats(PyObject *self, PyObject *Py_UNUSED(unused))
 	shard_loader_stats(l->l, &s);
 	return Py_BuildValue(
 		"{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,"
-		"s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}",
+		"s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}",
 		"batch_count", s.batch_count, "record_count", s.record_count, "bytes", s.bytes, "filled_record_count",
 		s.filled_record_count, "filled_bytes", s.filled_bytes, "checked_unit_count", s.checked_unit_count,
 		"elapsed_ns", s.elapsed_ns, "next_wait_ns", s.next_wait_ns, "next_wait_count", s.next_wait_count,
@@ -493,7 +493,9 @@ static PyObject *stats(PyObject *self, PyObject *Py_UNUSED(unused))
 		s.has_uring ? Py_True : Py_False, "stage_bytes", s.stage_bytes, "decoded_chunk_count",
 		s.decoded_chunk_count, "unfinished_chunk_count", s.unfinished_chunk_count, "device_bytes",
 		s.device_bytes, "pageable_bytes", s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "cached_bytes",
-		s.cached_bytes, "registered_bytes", s.registered_bytes, "device_wait_ns", s.device_wait_ns);
+		s.cached_bytes, "registered_bytes", s.registered_bytes, "device_wait_ns", s.device_wait_ns,
+		"device_checked_count", s.device_checked_count, "check_wait_count", s.check_wait_count,
+		"recopied_count", s.recopied_count);
 }
 
 /* (status, message) of the row that was substituted or masked last, or None. */
