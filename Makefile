@@ -214,6 +214,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(compile)
 # The assembler reads these, so the compiler does not list them among the headers.
 $(BUILD)/libshard/gpu/kernels.o: $(wildcard libshard/gpu/*.ptx)
+$(BUILD)/tools/shardpack/cmd_demo.o: $(wildcard examples/photos/*/*/*.jpg)
 # The text of a tool's manual and --help.
 $(MANUALS): $(BUILD)/tools/%/manual.c: docs/man/%.md docs/manual.awk
 	@mkdir -p $(@D); echo '  AWK   $<'

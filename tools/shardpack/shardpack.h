@@ -16,6 +16,12 @@ struct cli_verb;
 
 extern const struct cli_verb cmd_build, cmd_seal;
 
+/*
+ * cmd_demo.c - `shardpack demo`
+ */
+
+extern const struct cli_verb cmd_demo;
+
 /* ---- cmd_pack.c ---- */
 
 struct cli_args;
