@@ -231,8 +231,8 @@ static void fill_by_cpu(struct crew *c, struct member *m, uint32_t slot)
 	int rc;
 
 	pthread_mutex_unlock(&c->lock);
-	all.by_cpu = true;
 	slot_let_go(&all);
+	all.resident_groups = 0; /* rows that are resident would be looked at in front of others */
 	rc = transformed_fill(c->transformed, c->source, &m->scratch, &all, c->layout, &counts, &why);
 	pthread_mutex_lock(&c->lock);
 	claim->rc = rc;

@@ -309,7 +309,7 @@ int feed_bring_again(struct feed *f, const struct slot *like, uint32_t first, ui
 	s->place = like->place;
 	s->first = first;
 	s->rows = end;
-	s->by_cpu = s->doubted = true;
+	s->doubted = true;
 	memcpy(s->component, like->component, end * sizeof(*s->component));
 	memcpy(s->row_flags, like->row_flags, end);
 	for (uint32_t i = first; i < end; i++) /* back to numbers of the feed's dataset: see steps_name() */
@@ -317,6 +317,8 @@ int feed_bring_again(struct feed *f, const struct slot *like, uint32_t first, ui
 	rc = transformed_fill(NULL, &f->source, &f->again_scratch, s, &f->layout, &counts, err);
 	rows = (struct step_rows){s->record + first, s->row_flags + first, s->component + first};
 	steps_name(&f->steps, rows, end - first);
+	if (rc) /* as of a slot that could not be filled */
+		counts.substituted = counts.masked = 0;
 	crew_count(&f->crew, &counts);
 	*repaired = counts.substituted + counts.masked;
 	*out = s;

@@ -282,8 +282,7 @@ struct slot {
 	uint32_t rows;
 	uint32_t first; /* 0; or of a copy, which stands for the rows from here on */
 	bool lent;	/* the caller has the batch */
-	bool by_cpu;	/* no row is left `unchecked`.  Of a copy, as: */
-	bool doubted;	/* raw records are hashed, whether or not they were found sound before */
+	bool doubted;	/* of a copy: raw records are hashed, whether or not they were found sound before */
 };
 
 /*

@@ -363,10 +363,9 @@ static void read_leaf(void *context)
 }
 
 /* May the owner of what is kept check this record by its leaf hash? */
-static bool leaves_check(const struct block *b, const struct residents *from, uint32_t group,
-			 const struct shard_reader *r)
+static bool leaves_check(const struct residents *from, uint32_t group, const struct shard_reader *r)
 {
-	return from->check_groups >> group & 1 && !b->slot->by_cpu && r->group[group].unit_records == 1 &&
+	return from->check_groups >> group & 1 && r->group[group].unit_records == 1 &&
 	       (r->check == SHARD_CHECK_DEVICE || r->check == SHARD_CHECK_ALWAYS);
 }
 
@@ -397,7 +396,7 @@ static int take_residents(struct block *b, uint32_t group, uint32_t *left)
 		row = row_of(b, group, i);
 		/* As if it were at its place already.  Nothing is written there. */
 		row.dst = (uint8_t *)(uintptr_t)mapped_at(b, group, i);
-		r->unchecked = leaves_check(b, from, group, at->r);
+		r->unchecked = leaves_check(from, group, at->r);
 		if (r->unchecked) {
 			struct leaf_job leaf = {.row = &row};
 
@@ -606,8 +605,8 @@ int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slo
 
 	one.first = row;
 	one.rows = row + 1;
-	one.by_cpu = true;	    /* whether it is sound decides which record it is */
 	slot_let_go_row(&one, row); /* of a record that was tried before and is damaged in another group */
+	one.resident_groups = 0;    /* the CPU checks it: whether it is sound decides which record it is */
 	rc = fill_rows(source, scratch, &one, true, &again, err);
 	counts->checked_units += again.checked_units;
 	return rc;

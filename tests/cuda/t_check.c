@@ -247,6 +247,44 @@ TEST(damage_that_the_gpu_finds_is_what_it_is_in_host_memory)
 	drop_dataset();
 }
 
+/*
+ * A batch across two shards, of which the first cannot be page-locked.  A thread finds its damaged
+ * record, behind which there is one that was left to the GPU.
+ */
+TEST(the_first_damaged_row_is_the_error_whoever_checks_it)
+{
+	static const uint64_t two_shards[] = {52, 51};
+
+	for (uint64_t later = 52; later < 56; later += 3) {
+		struct shard_loader_options o = {.batch_records = 7, .order.shuffle = SHARD_SEQUENTIAL};
+		struct path aside = {""};
+		struct shard_loader *here;
+		struct shard_reader *r;
+		struct training t;
+
+		STORY("records 50 and %" PRIu64, later);
+		open_photos(40, SHARD_RAW, two_shards, 2);
+		reopen_as(SHARD_CHECK_DEVICE);
+		damage(0, 50);
+		damage(0, later);
+		open_trainer(&t, o, 0);
+		warm();
+		CHECK_OK(dataset_use_shard(ds, 0, &r, &fixture_err));
+		tmp(&aside, "t_check.aside.%d", (int)getpid());
+		CHECK_EQ(rename(r->path, aside.text), 0);
+		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
+		CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
+		here = open_here();
+		CHECK_EQ(compare(&t, here, 15), SHARD_E_CORRUPT);
+		CHECK(strstr(err.message, "(records 50 to 50)"));
+		CHECK_EQ(stats_of(&t).device_checked_count, 0);
+		CHECK_EQ(rename(aside.text, r->path), 0);
+		shard_loader_close(here);
+		close_checked(&t);
+	}
+	drop_dataset();
+}
+
 /* Which rows are counted, in which batch, and what the error says. */
 TEST(rows_that_the_gpu_has_found_count_as_others_do)
 {
