@@ -3,9 +3,9 @@
  * device_slots.c - slots in the memory of a GPU: they are filled ahead, lent, and taken back
  *
  * The slots of a loader, or of a pool, have one stream on which they are filled: by the copies
- * below, or by a kernel of the pool.  The host waits for neither.  The stream of the borrower waits
- * for the event `ready`.  The filling stream waits for the event `done`, which comes behind the
- * work of the borrower.
+ * below, or by a kernel of the pool.  The host waits for neither, except for the copies of a batch that
+ * the GPU checks.  The stream of the borrower waits for the event `ready`.  The filling stream waits
+ * for the event `done`, which comes behind the work of the borrower.
  *
  * Only the consumer calls these functions.  It has entered the context for the ones that can
  * fail, except where a function says that this is not needed.
@@ -172,9 +172,10 @@ int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream,
  * does so for as many batches as the feed has ready and as there are free slots.  So the next
  * batches are on their way while the trainer works on the one that it has.
  *
- * The host does not wait for copies.  A second stream waits for each copy, and then a thread of the
- * driver gives the host slot back to the feed.  The host only waits while the feed has no batch
- * ready, or while all slots of the feed are being copied.
+ * Before a batch that the GPU checks is lent, the host waits for its copy.  It waits for no other
+ * copy.  A second stream waits for each copy, and then a thread of the driver gives the host slot
+ * back to the feed.  Else the host only waits while the feed has no batch ready, or while all slots
+ * of the feed are being copied.
  */
 
 /* ---- life ---- */
