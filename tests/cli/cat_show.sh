@@ -103,5 +103,23 @@ done
 cmp foreign.sheet plain.sheet || die "'class 0' was to be drawn"
 ! cmp -s ends.sheet plain.sheet || die "' ~' was to be drawn, and not its number"
 
+# Each character of the font is drawn, and unlike the others.
+"$PYTHON" - <<'END'
+import numpy
+numpy.savez("font.npz", image=numpy.zeros((94, 32, 32, 3), "u1"), label=numpy.arange(94))
+open("characters", "w").write("".join(chr(i) + "\n" for i in range(33, 127)))
+END
+run 0 "$PACK" array font.npz -o font --classes characters --order source -q
+run 0 "$CAT" show font --first 0 --columns 1 --count 94 --out -
+"$PYTHON" - out <<'END' || die "characters are missing or alike"
+import sys
+import numpy as np
+from PIL import Image
+sheet = np.asarray(Image.open(sys.argv[1]))
+names = [sheet[101 + i * 232 + 162:][:26, 32:192] for i in range(94)]
+assert all((name != (250, 249, 245)).any() for name in names)
+assert len({name.tobytes() for name in names}) == 94
+END
+
 [ "$(contents . | tr ' ' '\n' | grep -c png)" = 17 ] || die "a refused sheet left a file: $(contents .)"
 echo "6 sheets"
