@@ -251,19 +251,7 @@ int feed_start(struct feed *f, struct shard_error *err)
 
 uint32_t feed_resident_groups(const struct feed *f)
 {
-	const struct layout *l = &f->layout;
-	uint32_t groups = l->blocks & l->groups;
-
-	if (f->transformed)
-		return 0;
-	for (uint32_t g = 0; g < l->schema->group_count; g++)
-		if (l->schema->group[g].codec != SHARD_RAW)
-			groups &= ~(UINT32_C(1) << g);
-	for (uint32_t k = 0; k < l->whole_count; k++) { /* sizes of images are looked at in the slot */
-		groups &= ~(UINT32_C(1) << l->schema->field[l->whole[k].size].group);
-		groups &= ~(UINT32_C(1) << l->schema->field[l->whole[k].length].group);
-	}
-	return groups;
+	return f->transformed ? 0 : f->layout.blocks & layout_unread_groups(&f->layout);
 }
 
 void feed_use_residents(struct feed *f, const struct residents *r)

@@ -192,8 +192,8 @@ class LoaderBase(Hinting, Generic[T]):
         which batches are gathered there; 0: none.
 
         ``pin_most``: bytes of the page cache to page-lock at most, so that the GPU reads records of
-        64 KiB and more there by itself; 0: none.  The default is half of the memory that is
-        available, divided by the ranks that may run on this host.
+        64 KiB and more there by itself, and shorter ones for a pool; 0: none.  The default is half
+        of the memory that is available, divided by the ranks that may run on this host.
 
         ``check_ranks``: where the loader is shared out over all ranks of ``torch.distributed``, a
         loop raises whose epoch, place, dataset, order or batch size is another one than on rank 0;

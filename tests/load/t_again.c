@@ -411,7 +411,7 @@ TEST(a_shard_of_which_a_part_is_missing_is_forgotten)
 		struct layouts layouts = {.batch = &layout};
 
 		STORY("check %u", checks[i]);
-		CHECK(layout_plan(&layout, shard_dataset_schema(ds), UINT32_MAX, 0, 1, NULL));
+		CHECK(layout_plan(&layout, shard_dataset_schema(ds), UINT32_MAX, 0, 0, 1, NULL));
 		CHECK(paths_open(&p, ds, &layouts, SHARD_PATH_MAP));
 		CHECK_OK(shard_dataset_reader(ds, 0, &r, &fixture_err));
 		read_records(ds, RECORDS);
