@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GLIBC = "2.28"
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # meson comes by pip
 FLAGS = "-fPIC -g0 -fno-sanitize=undefined -ffunction-sections -fdata-sections"
 
 
@@ -145,6 +146,34 @@ LIBRARIES = [
             "TEST", "TAR", "CPIO", "CAT", "UNZIP", "OPENSSL", "LIBXML2", "EXPAT", "ICONV", "ACL", "XATTR", "LIBB2",
             "LZO", "ZSTD", "LZ4", "ZLIB", "PCREPOSIX", "PCRE2POSIX", "NETTLE", "MBEDTLS", "CNG")), needs=("bzip2", "xz"),
     ),
+    Library(
+        "dav1d", "1.5.4", "https://www.videolan.org/projects/dav1d.html", "dav1d 1.5.4-1", "dav1d_1.5.4.orig.tar.xz",
+        "686616b7c69eb88d44459391ab25cac13b6647a3b288835c5784e71c1514a5c5", "BSD-2-Clause", ("COPYING",),
+        make="""printf "[binaries]\\nc = '%s'\\nar = '%s'\\nstrip = 'true'\\n" $CC $AR >cross
+            printf "[host_machine]\\nsystem = 'linux'\\nendian = 'little'\\n" >>cross
+            printf "cpu_family = '%s'\\ncpu = '%s'\\n" $ARCH $ARCH >>cross
+            CFLAGS="$FLAGS" meson setup --cross-file cross --prefix $PREFIX --libdir lib --buildtype release \\
+                -Ddefault_library=static -Denable_tools=false -Denable_tests=false -Dlogging=false made
+            meson install -C made""",
+    ),
+    Library(
+        # Its numbers changed later.  Pillow has those of this one, and so do distributions.
+        "libyuv", "0.0~git20230123", "https://chromium.googlesource.com/libyuv/libyuv",
+        "libyuv 0.0~git20230123.b2528b0-1", "libyuv_0.0~git20230123.b2528b0.orig.tar.gz",
+        "cc22ebe94004ac2e5718acdc45980c6f3b83599f19f5bd768c5ca034de659eef", "BSD-3-Clause", ("LICENSE", "PATENTS"),
+        # Its CMakeLists.txt wants programs and a shared library, too.  No function of C++ is called.
+        make="""for f in source/*.cc; do
+                $CC -O2 $FLAGS -fno-exceptions -fno-rtti -fno-threadsafe-statics -Iinclude -c $f -o $f.o; done
+            $AR qcs libyuv.a source/*.o
+            install -D -m644 libyuv.a $PREFIX/lib/libyuv.a; cp -r include/. $PREFIX/include
+            printf 'Name: libyuv\\nDescription: colours\\nVersion: 1857\\nLibs: -L%s/lib -lyuv\\nCflags: -I%s/include\\n' \\
+                $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/libyuv.pc""",
+    ),
+    Library(
+        "libavif", "1.4.2", "https://github.com/AOMediaCodec/libavif", "libavif 1.4.2-1", "libavif_1.4.2.orig.tar.gz",
+        "2b645287340ba5a631d268b551dc2d72bd73ac33335962dd36dcdb6d8366921d", "BSD-2-Clause", ("LICENSE",),
+        cmake=("-DAVIF_CODEC_DAV1D=SYSTEM", "-DAVIF_LIBYUV=SYSTEM"), needs=("dav1d", "libyuv"),
+    ),
 ]
 
 
@@ -184,7 +213,7 @@ def make_compiler(arch, folder):
     except ImportError:
         stop(f"the compiler is missing: {sys.executable} -m pip install ziglang")
     zig = Path(ziglang.__file__).parent / "zig"
-    tools = {"cc": f"cc -target {arch}-linux-gnu.{GLIBC}", "ar": "ar", "ranlib": "ranlib"}
+    tools = {word: f"{word} -target {arch}-linux-gnu.{GLIBC}" for word in ("cc", "c++")} | {"ar": "ar", "ranlib": "ranlib"}
     folder.mkdir(parents=True, exist_ok=True)
     for name, words in tools.items():
         path, text = folder / name, f'#!/bin/sh\nexec "{zig}" {words} "$@"\n'
@@ -192,6 +221,14 @@ def make_compiler(arch, folder):
             path.write_text(text)
             path.chmod(0o755)
     return zig
+
+
+def check_programs(arch, path):
+    needed = ["make", "cmake", "pkg-config", "meson", "ninja"] + (["nasm"] if arch == "x86_64" else [])
+    missing = [program for program in needed if not shutil.which(program, path=path)]
+    if missing:
+        stop(f"missing here: {' '.join(missing)}.  'make deps DEPS=wheel' installs those of the system, and "
+             f"those of Python come by 'make -B {sys.prefix}/packages'")
 
 
 def run(command, log, **more):
@@ -215,6 +252,7 @@ def build(library, arch, folder, tarball):
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "CFLAGS", "LDFLAGS")}
     environment |= {
         "PKG_CONFIG_LIBDIR": str(prefix / "lib" / "pkgconfig"), "PREFIX": str(prefix), "FLAGS": flags,
+        "ARCH": arch, "PATH": PATH,
         "CC": str(tools / "cc"), "AR": str(tools / "ar"), "RANLIB": str(tools / "ranlib"),
     }
     if library.cmake is None:
@@ -224,7 +262,8 @@ def build(library, arch, folder, tarball):
     options = [o for o in library.cmake if not o.startswith("source=")]
     run(["cmake", "-S", str(where[0] if where else source), "-B", str(made), "-G", "Unix Makefiles",
          "-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={arch}",
-         f"-DCMAKE_C_COMPILER={tools / 'cc'}", f"-DCMAKE_AR={tools / 'ar'}", f"-DCMAKE_RANLIB={tools / 'ranlib'}",
+         f"-DCMAKE_C_COMPILER={tools / 'cc'}", f"-DCMAKE_CXX_COMPILER={tools / 'c++'}",
+         f"-DCMAKE_AR={tools / 'ar'}", f"-DCMAKE_RANLIB={tools / 'ranlib'}",
          "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_C_FLAGS_RELEASE=-O3 -DNDEBUG",
          f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib", f"-DCMAKE_FIND_ROOT_PATH={prefix}",
          "-DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY",
@@ -236,6 +275,7 @@ def build(library, arch, folder, tarball):
 
 def main(arch, folder):
     folder = Path(folder).resolve()
+    check_programs(arch, PATH)
     zig = make_compiler(arch, folder / "bin")
     compiler = subprocess.run([zig, "version"], capture_output=True, text=True, check=True).stdout
     keys = {}
