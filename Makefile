@@ -250,7 +250,7 @@ $(BASE): $(SHARED) $(BUILD)/parts
 # tool is linked with the library's objects; LAYERS keeps its other rooms from them.
 library_of = $(if $(filter shardcat,$(1)),$(OBJ) $(BUILD)/objects,$(A) $(BASE))
 $(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $$(call library_of,$$*) $(BUILD)/parts
-	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
+	$(call link,-pie) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
 
 $(EXAMPLES): %: %.o $(A)
 	$(call link) $(PROG_LIBS)

@@ -39,6 +39,8 @@ cp "$wheel" "$work"
 newest=$(cd "$work" && python3 -m zipfile -e "$wheel" whole &&
 	readelf --version-info whole/*/scripts/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 [ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ] || die "the commands want $newest"
+[ "$(readelf --file-header "$work"/whole/*/scripts/* | grep -c 'Type: *DYN')" = 2 ] ||
+	die "the commands have the same addresses in each run"
 ! on "$python -c 'import libshard'" 2>/dev/null || die "libshard is there already; uninstall it first"
 list >"$work/before"
 words=$(on "$python -m pip install --help" | grep -o -- '--break-system-packages' | head -n 1 || true)
