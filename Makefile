@@ -66,7 +66,7 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 UNFUSED   := tools/shardpack/images/resize.c tools/shardpack/images/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
              libshard/transform/transform_beside.c libshard/dataset/select.c \
-             $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
+             $(wildcard tests/cuda/t_transform*.c tests/ptx/t_ptx_device.c)
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
 UNROLLED  := tools/shardpack/images/resize.c tools/shardpack/images/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
@@ -171,7 +171,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
-        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers wheel wheel-run wheel-parts check-wheel install uninstall deps clean help FORCE
+        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers wheel wheel-run wheel-parts commands check-wheel install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -247,7 +247,8 @@ $(BASE): $(SHARED) $(BUILD)/parts
 	$(Q)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 
 # The doctor of shardcat asks the system as loaders do, by functions that are not public.  So this
-# tool is linked with the library's objects; LAYERS keeps its other rooms from them.
+# tool is linked with the library's objects; LAYERS keeps its other rooms from them.  Tools read files of
+# strangers, so each run has other addresses, also where the compiler does not see to that itself.
 library_of = $(if $(filter shardcat,$(1)),$(OBJ) $(BUILD)/objects,$(A) $(BASE))
 $(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $$(call library_of,$$*) $(BUILD)/parts
 	$(call link,-pie) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
@@ -501,7 +502,9 @@ check-wheel: all $(VENV)/audit/packages ## by hand: the wheel in a system withou
 		wheel=$(CURDIR)/$$wheel; ./auditwheel show $$wheel | grep -o 'tag: "manylinux_2_28_$(ARCH)"'; \
 		./abi3audit --strict $$wheel; ./twine check --strict $$wheel; ./check-wheel-contents $$wheel
 	$(Q)BUILD=$(BUILD) python/wheel/check.sh $(BUILD)/wheel/libshard-$(VERSION)-*_$(ARCH).whl $(BARE)
-wheel-parts: $(TOOLS) $(PY) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES)))
+wheel-parts: commands $(PY)
+# What pip installs besides the package, from an sdist too, which has no tests, examples or benchmarks.
+commands: $(TOOLS) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES)))
 
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
