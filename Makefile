@@ -7,7 +7,7 @@
 #   WERROR=0          let warnings pass; they are errors otherwise
 #   URING=0|1         leave io_uring out or demand it; found by itself otherwise
 #   ARCHIVE=0|1 GIF=0|1 TIFF=0|1 AVIF=0|1   the same for libarchive, giflib, libtiff, libavif
-#   DEPS=skip         install nothing: else tests, `demo` and `fuzz` install what is missing
+#   DEPS=skip         install nothing: else tests, `demo`, `fuzz`, `wheel` install what is missing
 #   T=pattern         run only the tests whose name contains the pattern
 #   CHECKOUTS=dir     repositories of others, for `gauntlet` and `check-peers-tests`
 #   BENCH=pattern     the same for benchmarks
@@ -66,7 +66,7 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 UNFUSED   := tools/shardpack/images/resize.c tools/shardpack/images/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
              libshard/transform/transform_beside.c libshard/dataset/select.c \
-             $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
+             $(wildcard tests/cuda/t_transform*.c tests/ptx/t_ptx_device.c)
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
 UNROLLED  := tools/shardpack/images/resize.c tools/shardpack/images/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
@@ -154,7 +154,7 @@ VENV_pillow-newest := pillow numpy
 VENV_frameworks := torch==2.13.0 numpy==2.4.6 lightning==2.6.6 transformers==5.24.0 accelerate==1.15.0 \
                    torchdata==0.11.0 grain==0.2.18 jax==0.10.2 jaxlib==0.10.2 tyro==1.0.17 \
                    --no-deps torchtitan==0.3.0# which asks for more than its data loaders use
-VENV_wheel := ziglang==0.17.1 setuptools==84.2.1
+VENV_wheel := ziglang==0.17.1 setuptools==84.2.1 meson==1.12.1 ninja==1.13.2
 VENV_audit := auditwheel==6.8.2 abi3audit==0.0.26 twine==7.0.0 check-wheel-contents==0.6.3
 VENV_cluster := ray==2.60.0 distributed==2026.8.0 submitit==1.5.4
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
@@ -171,7 +171,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
-        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers wheel wheel-parts check-wheel install uninstall deps clean help FORCE
+        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers wheel wheel-run wheel-parts commands check-wheel install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -248,10 +248,11 @@ $(BASE): $(SHARED) $(BUILD)/parts
 	$(Q)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 
 # The doctor of shardcat asks the system as loaders do, by functions that are not public.  So this
-# tool is linked with the library's objects; LAYERS keeps its other rooms from them.
+# tool is linked with the library's objects; LAYERS keeps its other rooms from them.  Tools read files of
+# strangers, so each run has other addresses, also where the compiler does not see to that itself.
 library_of = $(if $(filter shardcat,$(1)),$(OBJ) $(BUILD)/objects,$(A) $(BASE))
 $(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $$(call library_of,$$*) $(BUILD)/parts
-	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
+	$(call link,-pie) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
 
 $(EXAMPLES): %: %.o $(A)
 	$(call link) $(PROG_LIBS)
@@ -296,8 +297,8 @@ jobs      = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(JOBS))
 again     = +$(Q)$(MAKE) --no-print-directory $(jobs) DEPS=skip
 install_missing = $(Q)$(if $(filter skip,$(DEPS)),:,tools/deps.sh $(1))
 
-deps: ## install what is missing to build and to test; DEPS=build, cluster, ci or fuzz for other groups
-	$(Q)tools/deps.sh $(if $(filter build cluster ci fuzz,$(DEPS)),$(DEPS),check)
+deps: ## install what is missing to build and to test; DEPS=build, cluster, ci, fuzz or wheel for other groups
+	$(Q)tools/deps.sh $(if $(filter build cluster ci fuzz wheel,$(DEPS)),$(DEPS),check)
 
 tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) $(PY) ## build the test programs without running them
 
@@ -486,7 +487,10 @@ ARCH        ?= x86_64
 WHEEL       := $(BUILD)/wheel/$(ARCH)
 WHEEL_PY     = $(abspath $(VENV)/wheel/bin/python)
 WHEEL_FLAGS := -O2 -g0 -ffp-contract=off -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=.
-wheel: $(VENV)/wheel/packages ## by hand: a wheel with both commands and all libraries inside; WHEEL_SOURCES=dir, ARCH=aarch64
+wheel: ## a wheel with both commands and all libraries inside; WHEEL_SOURCES=dir, ARCH=aarch64
+	$(call install_missing,wheel)
+	$(again) wheel-run
+wheel-run: $(VENV)/wheel/packages
 	$(Q)JOBS=$(JOBS) $(WHEEL_PY) python/wheel/libraries.py $(ARCH) $(WHEEL)
 	+$(Q)PKG_CONFIG_LIBDIR=$(abspath $(WHEEL))/prefix/lib/pkgconfig $(MAKE) --no-print-directory $(jobs) wheel-parts \
 		DEPS=skip BUILD=$(WHEEL)/build CC=$(abspath $(WHEEL))/bin/cc AR='$(abspath $(WHEEL))/bin/ar' \
@@ -499,7 +503,9 @@ check-wheel: all $(VENV)/audit/packages ## by hand: the wheel in a system withou
 		wheel=$(CURDIR)/$$wheel; ./auditwheel show $$wheel | grep -o 'tag: "manylinux_2_28_$(ARCH)"'; \
 		./abi3audit --strict $$wheel; ./twine check --strict $$wheel; ./check-wheel-contents $$wheel
 	$(Q)BUILD=$(BUILD) python/wheel/check.sh $(BUILD)/wheel/libshard-$(VERSION)-*_$(ARCH).whl $(BARE)
-wheel-parts: $(TOOLS) $(PY) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES)))
+wheel-parts: commands $(PY)
+# What pip installs besides the package, from an sdist too, which has no tests, examples or benchmarks.
+commands: $(TOOLS) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES)))
 
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
