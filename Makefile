@@ -3,6 +3,7 @@
 #
 #   BUILD=build       where everything that is built goes; nothing is written anywhere else
 #   PREFIX=/usr/local LIBDIR=$(PREFIX)/lib DESTDIR=   where `install` puts things
+#   PYTHONDIR=dir     where `install` puts the Python package, if anywhere
 #   CC CFLAGS CPPFLAGS LDFLAGS PKG_CONFIG OBJCOPY     as usual; gcc and clang both build
 #   WERROR=0          let warnings pass; they are errors otherwise
 #   URING=0|1         leave io_uring out or demand it; found by itself otherwise
@@ -173,7 +174,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
         asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers wheel wheel-run wheel-parts commands check-wheel install uninstall deps clean help FORCE
 
-all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
+all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) $(if $(PYTHONDIR),$(PY)) ## library, tools, examples and benchmarks
 
 # ---- compiling and linking ----
 
@@ -465,6 +466,11 @@ $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/bin/% ; $(call page,--
 INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(HEADERS:%=$(PREFIX)/include/%) $(PAGES:%=$(PREFIX)/share/%) \
              $(PREFIX)/share/libshard/libshard.tsan \
              $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) $(SONAME) libshard.so pkgconfig/libshard.pc)
+ifneq ($(PYTHONDIR),)
+# By METADATA Python knows which version of the package is installed.
+METADATA  := $(PYTHONDIR)/libshard-$(VERSION).dist-info/METADATA
+INSTALLED += $(PY:$(BUILD)/python/%=$(PYTHONDIR)/%) $(METADATA)
+endif
 
 install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
@@ -478,6 +484,13 @@ install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 	$(Q)set -e; for p in $(PAGES); do \
 		install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
 	install -m644 docs/libshard.tsan $(DESTDIR)$(PREFIX)/share/libshard
+ifneq ($(PYTHONDIR),)
+	install -m644 $(PY) $(DESTDIR)$(PYTHONDIR)/libshard
+	awk -F '"' 'BEGIN {print "Metadata-Version: 2.1\nVersion: $(VERSION)"} /^name = / {print "Name: " $$2} \
+		/^description = / {print "Summary: " $$2} /^license = / {print "License: " $$2} \
+		/^requires-python = / {print "Requires-Python: " $$2}' python/pyproject.toml >$(DESTDIR)$(METADATA)
+	chmod 644 $(DESTDIR)$(METADATA)
+endif
 
 # A wheel that runs on any Linux with glibc 2.28 and Python 3.11, or newer.  What it is made of is in
 # python/wheel/libraries.py; WHEEL_SOURCES=dir has tarballs that are here already.  Two builds of one
@@ -509,6 +522,18 @@ commands: $(TOOLS) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES
 
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+
+# In a copy, because dpkg-buildpackage writes beside its sources.  Two builds of the same files give
+# the same bytes, since every date in a package is that of debian/changelog.
+DEB := $(BUILD)/deb/libshard-$(VERSION)
+.PHONY: deb check-deb
+deb: ## by hand: Debian packages in BUILD/deb, as docs/PYTHON.md shows
+	$(Q)rm -rf $(BUILD)/deb; mkdir -p $(DEB); git ls-files -z >$(BUILD)/deb/files
+	$(Q)tar --null --ignore-failed-read -T $(BUILD)/deb/files -cf - | tar -xf - -C $(DEB); rm $(BUILD)/deb/files
+	$(Q)cd $(DEB) && env -u MAKEFLAGS -u MFLAGS -u BUILD dpkg-buildpackage -us -uc -b -j$(JOBS)
+	$(Q)rm -r $(DEB); ls $(BUILD)/deb
+check-deb: ## by hand: the packages of `make deb`, installed by apt in another system; BARE=its folder
+	$(Q)debian/check.sh $(BUILD)/deb $(BARE)
 
 clean: ## remove BUILD
 	rm -rf $(BUILD)
