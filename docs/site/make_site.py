@@ -23,6 +23,7 @@ import sys
 # The navigation: a page has the title of its first line.  A document of docs/ that stands nowhere
 # comes at the end of the guides.
 NAV = {
+    "Tutorials": "tutorials/photographs tutorials/tokens tutorials/boxes tutorials/ranks",
     "Guides": "PACKING TRAINING PYTHON GPU TRANSFORM SIZING RELIABILITY MIGRATING FRAMEWORKS",
     "Project": "../CONTRIBUTING ARCHITECTURE GLOSSARY ../SECURITY ../NEWS ../tests/gauntlet/README"
     " ../tests/peers_tests/README ../python/README",
@@ -401,12 +402,11 @@ def staged(root, build, folder):
             with open(os.path.join(build, "share/man", part, f"{name}.{part[-1]}")) as f:
                 manuals.setdefault(part, {})[name] = f.read()
     nav = {title: [os.path.normpath(f"docs/{name}.md") for name in names.split()] for title, names in NAV.items()}
-    tutorials = sorted(p for p in documents if p.startswith("docs/tutorials/"))
-    placed = {*sum(nav.values(), []), *tutorials}
-    nav["Guides"] += sorted(p for p in documents if re.fullmatch(r"docs/[^/]*\.md", p) and p not in placed)
+    placed = sum(nav.values(), [])
+    nav["Guides"] += [p for p in documents if re.fullmatch(r"docs/.*\.md", p) and p not in placed]
     return [
         {"Home": "index.md"},
-        {"Tutorials": tutorials},
+        {"Tutorials": nav["Tutorials"]},
         {"Guides": nav["Guides"]},
         {"Commands": [{tool: commands(pages, tool, text)} for tool, text in manuals["man1"].items()]},
         {"Reference": [
