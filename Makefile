@@ -10,6 +10,7 @@
 #   ARCHIVE=0|1 GIF=0|1 TIFF=0|1 AVIF=0|1   the same for libarchive, giflib, libtiff, libavif
 #   DEPS=skip         install nothing: else tests, `demo`, `fuzz`, `wheel` install what is missing
 #   T=pattern         run only the tests whose name contains the pattern
+#   SITE=build/site   where `site` adds the documents of this version
 #   CHECKOUTS=dir     repositories of others, for `gauntlet` and `check-peers-tests`
 #   BENCH=pattern     the same for benchmarks
 #   V=1               print every command
@@ -155,6 +156,10 @@ VENV_pillow-newest := pillow numpy
 VENV_frameworks := torch==2.13.0 numpy==2.4.6 lightning==2.6.6 transformers==5.24.0 accelerate==1.15.0 \
                    torchdata==0.11.0 grain==0.2.18 jax==0.10.2 jaxlib==0.10.2 tyro==1.0.17 \
                    --no-deps torchtitan==0.3.0# which asks for more than its data loaders use
+# One version of each, because what they write is looked at, and any warning of theirs ends the build.
+# MkDocs 1 and Material get fixes until May 2027; zensical 0.1.1 made the same pages of our mkdocs.yml.
+VENV_site := mkdocs==1.6.1 mkdocs-material==9.8.2 pymdown-extensions==13.1.2 markdown==3.11.3 pygments==2.21.0 \
+             mkdocs-autorefs==1.4.5 mkdocstrings==1.0.8 mkdocstrings-python==2.0.11 griffelib==2.4.1 ruff==0.17.6
 VENV_wheel := ziglang==0.17.1 setuptools==84.2.1 meson==1.12.1 ninja==1.13.2
 VENV_audit := auditwheel==6.8.2 abi3audit==0.0.26 twine==7.0.0 check-wheel-contents==0.6.3
 VENV_cluster := ray==2.60.0 distributed==2026.8.0 submitit==1.5.4
@@ -172,7 +177,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
-        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers wheel wheel-run wheel-parts commands check-wheel install uninstall deps clean help FORCE
+        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers site wheel wheel-run wheel-parts commands check-wheel install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) $(if $(PYTHONDIR),$(PY)) ## library, tools, examples and benchmarks
 
@@ -462,6 +467,11 @@ $(BUILD)/share/man/man3/%.3: include/% docs/header_man.awk
 $(BUILD)/share/bash-completion/completions/%: $(BUILD)/bin/% ; $(call page,--print-completion bash)
 $(BUILD)/share/zsh/site-functions/_%: $(BUILD)/bin/% ; $(call page,--print-completion zsh)
 $(BUILD)/share/fish/vendor_completions.d/%.fish: $(BUILD)/bin/% ; $(call page,--print-completion fish)
+
+# Each version has a folder of its own in SITE, and versions.json lists the ones that are there.
+SITE ?= $(BUILD)/site
+site: $(PAGES:%=$(BUILD)/share/%) $(PY) $(VENV)/site/packages ## documents, manuals and reference as a web site; SITE=dir
+	$(Q)$(VENV)/site/bin/python docs/site/make_site.py $(BUILD) $(SITE)
 
 INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(HEADERS:%=$(PREFIX)/include/%) $(PAGES:%=$(PREFIX)/share/%) \
              $(PREFIX)/share/libshard/libshard.tsan \

@@ -38,7 +38,8 @@ from ._show import Preview
 from ._transform import Transform
 from ._writer import Writer
 
-__version__, version_details = _version()
+__version__ = _version()[0]
+version_details = _version()[1]  #: the version, and those of the libraries that it uses
 
 __all__ = [
     "MASKED",

@@ -68,7 +68,9 @@ _ELSEWHERE = {
 }
 _ELSEWHERE["batch_sampler"] = _ELSEWHERE["sampler"]
 
-PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
+PADDED = 1  #: a bit of ``Batch.flags``: the row repeats a record, to fill the last batch of all ranks
+SUBSTITUTED = 2  #: a bit of ``Batch.flags``: the record is damaged, and the row repeats another one
+MASKED = 4  #: a bit of ``Batch.flags``: the record is damaged, and the row is zeros
 
 _ROW_PARTS = ("index", "flags", "valid", "component")  # of a batch: they have a number for each row
 _PARTS = (*_ROW_PARTS, "epoch", "step", "position")

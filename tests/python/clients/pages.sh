@@ -3,7 +3,7 @@
 # tests/python/clients/pages.sh [HAVE PAGE] - pages that need PyTorch, run from their first block to
 # their last; or one page, in the virtual environment of CLIENT, which has HAVE
 # TIMEOUT: 900
-# TAKES: 120
+# TAKES: 160
 set -eu
 . "$ROOT/tests/docs/lib.sh"
 parent=$BUILD/venv/${CLIENT:-torch}

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""site.py BUILD WORK - the pages that `make site` gives to MkDocs are complete, and what pages load is found
+
+MkDocs itself is not needed here: it looks at links and anchors when the site is built.
+"""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+
+build, work = sys.argv[1:]
+sys.dont_write_bytecode = True
+spec = importlib.util.spec_from_file_location("make_site", "docs/site/make_site.py")
+site = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(site)
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+# ---- what a page loads ----
+
+LOADS = {  # of a page: does it load something from another host?
+    '<script src="https://cdn.example/x.js"></script>': True,
+    '<script src="//cdn.example/x.js"></script>': True,
+    '<script src="assets/x.js"></script>': False,
+    '<link rel="stylesheet" href="https://fonts.example/css?family=Roboto">': True,
+    '<link rel="preconnect" href="https://fonts.example" crossorigin>': True,
+    '<link rel="icon" href="../assets/favicon.png">': False,
+    '<link rel="canonical" href="https://docs.example/page.html">': False,
+    '<img src="http://example/x.png" alt="">': True,
+    '<img srcset="x.png 1x, https://example/x.png 2x">': True,
+    '<img src="data:image/png;base64,AA//AA">': False,
+    '<video poster="https://example/x.png"></video>': True,
+    '<iframe src="https://example"></iframe>': True,
+    '<p style="background: url(https://example/x.png)">': True,
+    "<style>@import '//example/x.css';</style>": True,
+    "<style>p {background: url(x.png)}</style>": False,
+    '<p>See <a href="https://example">this</a> and url(https://example).</p>': False,
+    '<svg xmlns="http://www.w3.org/2000/svg"><use href="https://example/x.svg#a"/></svg>': True,
+    '<svg xmlns="http://www.w3.org/2000/svg"><use href="#a"/></svg>': False,
+}
+for number, (page, wanted) in enumerate(LOADS.items()):
+    folder = os.path.join(work, f"loads{number}")
+    write(os.path.join(folder, "page.html"), f"<!doctype html><html><body>{page}</body></html>")
+    assert bool(site.loads(folder)) == wanted, (page, site.loads(folder))
+for css, wanted in {"p {background: url('https://example/x')}": True, "@import 'https://example/x';": True,
+                    "p {background: url(\"../x.png\")} /* https://example */": False}.items():
+    folder = os.path.join(work, f"css{wanted}{len(css)}")
+    write(os.path.join(folder, "a/page.css"), css)
+    assert bool(site.loads(folder)) == wanted, css
+
+# ---- documents ----
+
+assert site.document("# A\n\n- b\n  - c\n1. d\n   - e\n") == "# A\n\n- b\n    - c\n1. d\n    - e\n"
+assert site.document("<!-- file: x.py -->\n```python\n  - y\n```\n") == '```python title="x.py"\n  - y\n```\n'
+assert site.document("<!-- prints -->\n```text\n<!-- z -->\n```\n```sh\n```\n") == (
+    '```text title="output"\n<!-- z -->\n```\n```sh\n```\n')
+
+# ---- all pages ----
+
+for tool in ("shardpack", "shardcat"):
+    write(os.path.join(work, f"build/share/man/man1/{tool}.1"), output(f"{build}/bin/{tool}", "--print-man"))
+for header in os.listdir("include"):
+    write(os.path.join(work, f"build/share/man/man3/{header}.3"),
+          output("awk", "-v", "version=0", "-f", "docs/header_man.awk", f"include/{header}"))
+pages = os.path.join(work, "pages")
+nav = site.staged(os.getcwd(), os.path.join(work, "build"), pages)
+
+
+def paths(part):
+    if isinstance(part, str):
+        return [part]
+    return [path for inner in (part.values() if isinstance(part, dict) else part) for path in paths(inner)]
+
+
+shown = paths(nav)
+assert len(shown) == len(set(shown)), "a page is in the navigation twice"
+missing = [path for path in shown if not os.path.exists(os.path.join(pages, path))]
+assert not missing, f"the navigation names {missing}"
+
+# Of a manual, each option, item and example is there, and no macro is left.
+KINDS = {".TP": r" *:   \S", ".IP": r" *- "}
+
+
+def lost(manual, text):
+    """Kinds of things that the manual has, and the pages have another number of."""
+    counts = {macro: (len(re.findall(rf"^\{macro}\b", manual, re.M)), len(re.findall(rf"^{kind}", text, re.M)))
+              for macro, kind in KINDS.items()}
+    return [f"{macro}: {wanted}, not {found}" for macro, (wanted, found) in counts.items()
+            if found != wanted]
+
+
+for tool in ("shardpack", "shardcat"):
+    folder = os.path.join(pages, "commands", tool)
+    manual = read(os.path.join(work, f"build/share/man/man1/{tool}.1"))
+    text = "".join(read(os.path.join(folder, name)) for name in sorted(os.listdir(folder)))
+    assert not lost(manual, text), (tool, lost(manual, text))
+    assert lost(manual, text.replace(":   ", "    ", 1)), "a lost option went unnoticed"
+    left = re.findall(r"^\.[A-Za-z]{2}\b.*|\\f[BIR].*|\\-.*", text, re.M)
+    assert not left, (tool, left[:5])
+    verbs = re.findall(rf'^\.SS {tool} ([a-z\\ -]+?) (?=[A-Z\[])', manual, re.M)
+    for verb in verbs:
+        name = verb.replace("\\", "").replace(" ", "-")
+        assert f"({name}.md)" in text and os.path.exists(os.path.join(folder, f"{name}.md")), verb
+    assert len(verbs) > 10
+
+# Each function that the library exports has a place in the reference.
+exported = re.findall(r"^\s+(shard_\w+);", read("libshard/libshard.map"), re.M)
+folder = os.path.join(pages, "reference/c")
+text = "".join(read(os.path.join(folder, name)) for name in os.listdir(folder))
+
+
+def nowhere(text):
+    return [name for name in exported if f'<a id="{name}"></a>' not in text]
+
+
+assert len(exported) > 90 and not nowhere(text), nowhere(text)
+assert nowhere(text.replace('<a id="shard_loader_next"></a>', "")) == ["shard_loader_next"]
+
+facts = len(re.findall(r"^  \S", read("NEWS"), re.M))
+assert len(re.findall(r"^- ", read(os.path.join(pages, "NEWS.md")), re.M)) == facts
+print(f"{len(shown)} pages in the navigation, {len(exported)} functions, {len(LOADS) + 3} pages that load or do not")
