@@ -12,6 +12,7 @@ Arrays are read-only.  NumPy, PyTorch and JAX take those of batches without a co
 """
 
 from . import _batch  # noqa: F401
+from ._concat import Concat, concat
 from ._core import Array, Batch
 from ._core import version as _version
 from ._dataset import Dataset, open
@@ -49,6 +50,7 @@ __all__ = [
     "Batch",
     "ChannelStats",
     "ClosedError",
+    "Concat",
     "CorruptError",
     "Dataset",
     "DeviceError",
@@ -71,6 +73,7 @@ __all__ = [
     "VerifyReport",
     "Writer",
     "balanced",
+    "concat",
     "mix",
     "open",
     "pack",

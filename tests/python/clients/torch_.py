@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import gc
+import inspect
 import itertools
 import json
 import mmap
@@ -258,6 +259,12 @@ class Loading(unittest.TestCase):
         ):
             with self.assertRaisesRegex(TypeError, f"^libshard.torch.Loader has no option {option}={words}"):
                 libshard.torch.Loader("set", 8, **{option: None})
+        # Every word of PyTorch's own is either an option here, or answered with what is here instead.
+        ours = {*inspect.signature(libshard.Loader).parameters, "dataset", "batch_size"}
+        for option in inspect.signature(DataLoader.__init__).parameters:
+            if option not in ours | {"self"}:
+                with self.assertRaisesRegex(TypeError, f"^libshard.torch.Loader has no option {option}=: [a-z]"):
+                    libshard.torch.Loader("set", 8, **{option: None})
 
     def test_an_epoch_is_a_loop(self):
         with libshard.torch.Loader("set", 8, seed=5) as loader, libshard.Loader("set", 8, seed=5) as arrays:
@@ -1120,8 +1127,12 @@ class Idioms(unittest.TestCase):
         ds = libshard.open("set")
         self.assertEqual(np.asarray(ds[torch.tensor([3, 1])]["image"]).tobytes(), want["image"][[3, 1]].tobytes())
         self.assertEqual(ds[torch.tensor(3)]["label"], want["label"][3])
-        with self.assertRaisesRegex(libshard.ArgumentError, "flatnonzero"):
-            ds[torch.ones(N, dtype=torch.bool)]
+        mask = torch.arange(N) % 5 == 2
+        self.assertEqual(ds[mask]["label"].tolist(), want["label"][mask.numpy()].tolist())
+        self.assertEqual(ds.select(mask).records.tolist(), mask.nonzero()[:, 0].tolist())
+        for wrong in (mask[1:], torch.zeros(0, dtype=torch.bool)):
+            with self.assertRaisesRegex(libshard.ArgumentError, "the mask has"):
+                ds[wrong]
         with self.assertRaisesRegex(libshard.RecordError, "record 0, field 'x': an array that cannot be read"):
             libshard.pack([{"x": torch.zeros(3, requires_grad=True)}], None, "gradient")
         batches = DataLoader(libshard.torch.ShardDataset("set"), 8)
