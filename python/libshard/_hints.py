@@ -68,8 +68,8 @@ _ARRAY = (
     "torch.as_tensor(array) makes one"
 )
 _BATCH = (
-    "a batch is a dict, as {name: x.to(device) for name, x in batch.items()}; device='cuda' of "
-    "libshard.torch.Loader gives batches on the GPU"
+    "a batch is a dict of fields; batch.to(device) moves all of them, and device='cuda' of libshard.torch.Loader gives "
+    "batches on the GPU"
 )
 
 

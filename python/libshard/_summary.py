@@ -66,8 +66,8 @@ def _slower_side(s: Mapping[str, int]) -> str:
     if not waited or (slots_ran_out and s["next_wait_count"] <= 1):
         # That one was the first batch, which no thread could prepare.
         line = "the trainer is the slower side since the first batch" if waited else "the trainer is the slower side"
-        if 10 * s["function_ns"] >= s["elapsed_ns"]:
-            line += f", and {_percent(s['function_ns'], s['elapsed_ns'])} of the time is its transform function's"
+        if 10 * s["function_wait_ns"] >= s["elapsed_ns"]:
+            line += f", and {_percent(s['function_wait_ns'], s['elapsed_ns'])} of the time is its transform function's"
         return line
     if slots_ran_out:
         return "each side waits for the other at times: add slots"
@@ -88,6 +88,8 @@ def summary_of(s: Mapping[str, int], could_be_faster: bool = False) -> str:
     parts = [f"{_bytes_rate(s['bytes'], elapsed_ns)}, {_rate(s['record_count'], elapsed_ns)} records/s"]
     if s["function_ns"]:
         parts.append(f"transform function {_percent(s['function_ns'], elapsed_ns)}")
+        if s["function_wait_ns"] != s["function_ns"]:
+            parts[-1] += f" ahead of the loop, which waited for it {_percent(s['function_wait_ns'], elapsed_ns)}"
     parts.append(
         f"next waited {_percent(s['next_wait_ns'], elapsed_ns)}"
         f" ({s['next_wait_count']:,} of {s['batch_count']:,} times)"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
 import grain
 import numpy as np
 
+from ._errors import ArgumentError
 from ._loader import Loader
 from ._options import whole
 
@@ -53,6 +54,8 @@ class IterDataset(grain.IterDataset[dict[str, np.ndarray[Any, Any]]]):
         of :class:`libshard.Loader`.  Each iterator opens a loader of its own.
         """
         super().__init__()
+        if options.get("max_steps") is not None:
+            raise ArgumentError("max_steps is not for Grain: epochs= ends an iterator, or islice()", "bad argument")
         self._source, self._batch_size = dataset, batch_size
         self._options: dict[str, Any] = {**options, "rank": rank, "world": world, "copy": True}
         self._epochs = None if epochs is None else whole("epochs", epochs, 64)
