@@ -12,7 +12,7 @@ Arrays are read-only.  NumPy, PyTorch and JAX take those of batches without a co
 """
 
 from . import _batch  # noqa: F401
-from ._concat import Concat, concat
+from ._concat import Concat, Zip, concat, zip
 from ._core import Array, Batch
 from ._core import version as _version
 from ._dataset import Dataset, open
@@ -72,10 +72,12 @@ __all__ = [
     "UnsupportedError",
     "VerifyReport",
     "Writer",
+    "Zip",
     "balanced",
     "concat",
     "mix",
     "open",
     "pack",
     "version_details",
+    "zip",
 ]

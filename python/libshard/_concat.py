@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets one behind the other: records by number."""
+"""Datasets one behind the other, and columns beside a dataset."""
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
+from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
-from . import _frameworks
+from . import _core, _frameworks
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
@@ -17,6 +19,7 @@ from ._selection import Selection, is_bool
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ._core import Array
     from ._description import Schema, Value
     from ._types import Path
 
@@ -107,6 +110,146 @@ def concat(datasets: Iterable[Dataset | Selection | Concat | Path]) -> Concat:
     return Concat(parts)
 
 
+_PARTS = ("index", "flags", "valid", "component", "epoch", "step", "position")  # of a batch: no names for columns
+_KEYS_MOST = 64  # that are compared
+
+
+class Zip(Hinting):
+    """A dataset or a selection, with columns beside it.  ``libshard.zip()`` makes one.
+
+    ``len(both)`` is the number of records, ``both[i]`` a record with its columns, and
+    ``libshard.Loader(both, 256)`` delivers batches that have the columns as well.
+    """
+
+    def __init__(self, source: Dataset | Selection, columns: dict[str, Any]) -> None:
+        self.source, self.columns = source, columns
+        self.dataset = _dataset(source)
+        self.selection = source if isinstance(source, Selection) else None
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
+        if is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"):
+            raise TypeError(f"index it by the number of one record, not by {show(number)}; both.dataset takes several")
+        at = number_in(len(self), number, "record", "dataset")
+        record = at if self.selection is None else self.selection.numbers([at])[0]
+        out: dict[str, Any] = {**self.dataset[record]}
+        for other in {id(column): column for column, field in self.columns.values() if field}.values():
+            out |= other[record]
+        for name, (column, field) in self.columns.items():
+            if not field:
+                out[name] = column[record].item() if column.ndim == 1 else column[record]
+        return out
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def digest(self) -> str:
+        """What the columns are: ids of datasets, and types of arrays.  States of loaders hold it."""
+        said = (f"{name} {c.id if field else f'{c.dtype.name} {list(c.shape)}'}" for name, (c, field) in self.columns.items())
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+
+    def _beside(self, records: list[int]) -> dict[str, Array]:
+        """Of a batch, with these records: its columns."""
+        gathered: dict[int, dict[str, Array]] = {}
+        out = {}
+        for name, (column, field) in self.columns.items():
+            if field:
+                if id(column) not in gathered:
+                    gathered[id(column)] = column[records]
+                out[name] = gathered[id(column)][field]
+            else:
+                rows = column[records]
+                out[name] = _core._array(rows.dtype.name, rows.shape, rows.tobytes())
+        return out
+
+    def __repr__(self) -> str:
+        return f"<libshard.Zip of {self.source!r} and {', '.join(self.columns)}>"
+
+
+@public("libshard.zip")
+def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns: Any) -> Zip:
+    """A dataset with columns beside it, such as embeddings that were computed later: a :class:`Zip`.
+
+    ``others``: datasets with as many records in the same order, whose fields are the columns.
+    ``columns``: arrays by name, with a row for each record, as ``libshard.zip(ds, embedding=array)``;
+    an array of ``numpy.load(..., mmap_mode="r")`` stays where it is.  A column has a row for each
+    record of the dataset, also if a selection is given.
+
+    Where both datasets have keys, some are compared, and :class:`MismatchError` is raised if two
+    records of one number have two keys.  Nothing can compare the order of an array.
+    """
+    if isinstance(dataset, (Concat, Zip)):
+        raise TypeError(f"dataset={show(dataset)}; must be a libshard.Dataset, a selection, or the path of one")
+    source = dataset if isinstance(dataset, Selection) else opened("dataset", dataset)
+    base, taken = _dataset(source), {}
+    for other in others:
+        if isinstance(other, Selection) or not isinstance(other, (Dataset, str, bytes)) and not hasattr(other, "__fspath__"):
+            kind = "a selection" if isinstance(other, Selection) else show(other)
+            raise TypeError(
+                f"{kind}: beside a dataset there are datasets, or arrays with a name, as libshard.zip(ds, embedding=array)"
+            )
+        beside = opened("others", other)
+        _check_count(base, beside.path, len(beside))
+        _check_keys(base, beside)
+        for name in beside.schema.names:
+            _check_name(base, name, taken)
+            taken[name] = beside, name
+    for name, column in columns.items():
+        array = _as_column(name, column)
+        _check_count(base, name, len(array))
+        _check_name(base, name, taken)
+        taken[name] = array, ""
+    if not taken:
+        raise ArgumentError("zip: there is nothing beside the dataset; give it a dataset, or name=array", "bad argument")
+    return Zip(source, taken)
+
+
+def _as_column(name: str, column: Any) -> Any:
+    if isinstance(column, (Dataset, Selection, str, bytes)):
+        raise TypeError(f"{name}={show(column)}; must be an array; give a dataset without a name")
+    try:
+        array = import_module("numpy").asarray(column)
+    except ImportError:
+        raise ImportError(f"zip({name}=<array>) reads it with NumPy, and there is no NumPy; pack it as a dataset") from None
+    except Exception as e:  # of lists that differ in length, of tensors on a GPU
+        raise TypeError(f"{name}={show(column)}; NumPy cannot read it as an array of numbers in rows of one shape") from e
+    if array.ndim < 1 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(
+            f"{name}={show(column)}; must be an array of numbers with a row for each record, not {array.dtype} of shape "
+            f"{array.shape}"
+        )
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _check_count(base: Dataset, what: str, count: int) -> None:
+    if count != len(base):
+        raise ArgumentError(
+            f"zip: {show(what)} has {count:,} rows, and {base.path} has {len(base):,} records; they belong to each other by "
+            "their numbers, so there must be as many",
+            "bad argument",
+        )
+
+
+def _check_name(base: Dataset, name: str, taken: dict[str, Any]) -> None:
+    if name in base.schema.names or name in taken or name in _PARTS:
+        whose = "the dataset" if name in base.schema.names else "another column" if name in taken else "each batch"
+        raise ArgumentError(f"zip: {whose} has {name!r} already; give the column another name", "bad argument")
+
+
+def _check_keys(a: Dataset, b: Dataset) -> None:
+    for number in sorted({i * (len(a) - 1) // (_KEYS_MOST - 1) for i in range(_KEYS_MOST)}) if len(a) else ():
+        keys = a.key(number), b.key(number)
+        if all(keys) and keys[0] != keys[1]:
+            raise MismatchError(
+                f"record {number} is {show(keys[0])} in {a.path}, and {show(keys[1])} in {b.path}, so they are not in one "
+                "order; pack both from the same list",
+                "not as the manifest says",
+            )
+
+
 def _dataset(source: Dataset | Selection) -> Dataset:
     return source.dataset if isinstance(source, Selection) else source
 
@@ -121,7 +264,7 @@ def _check(a: Dataset, b: Dataset) -> None:
         if kinds[0].get(name) != kinds[1].get(name):
             said = [str(d.schema[name]) if name in d.schema else f"no field {name!r}" for d in (a, b)]
             said = [f"{text} ({d.schema[name].semantic}, {d.schema[name].layout})" if said[0] == said[1] else text
-                    for text, d in zip(said, (a, b))]  # fmt: skip
+                    for text, d in ((said[0], a), (said[1], b))]  # fmt: skip
             raise MismatchError(
                 f"{a.path} has {said[0]}, and {b.path} has {said[1]}; pack both with the same fields",
                 "not as the manifest says",

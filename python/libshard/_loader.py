@@ -13,9 +13,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
+from ._concat import Zip
 from ._core import Batch
 from ._dataset import Dataset, opened
-from ._errors import ArgumentError, Error
+from ._errors import ArgumentError, Error, MismatchError
 from ._hints import Hinting
 from ._mix import Mixture
 from ._options import (
@@ -31,7 +32,7 @@ from ._options import (
     whole,
 )
 from ._selection import Selection
-from ._summary import gpu_is_here, summary_of
+from ._summary import gpu_is_here, is_label, prometheus_of, rates_of, summary_of
 from ._transform import Transform
 
 if TYPE_CHECKING:
@@ -67,12 +68,15 @@ _ELSEWHERE = {
     "timeout": "a loop waits until a batch is there, and ^C ends it",
     "in_order": "batches always come in order",
     "num_replicas": "world= is the number of ranks",
+    "weights": "a record comes once in an epoch, so that a resume is exact; libshard.balanced(ds) has all classes equally "
+    "often, and libshard.mix([ds.where(...), ds.where(...)], [3, 1]) weights groups of records",
     "num_epochs": "for epoch in range(loader.epoch, n): for batch in loader: ...; epochs=None has no end",
     "steps": "max_steps= ends loops after that many batches",
     "repeat": "epochs=None is a loop without an end",
     "infinite": "epochs=None is a loop without an end",
 }
 _ELSEWHERE["batch_sampler"] = _ELSEWHERE["sampler"]
+_ELSEWHERE["sample_weights"] = _ELSEWHERE["replacement"] = _ELSEWHERE["weights"]
 
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
 
@@ -90,7 +94,7 @@ class LoaderBase(Hinting, Generic[T]):
     @public("libshard.Loader", lambda loader, name: _refuse_option(type(loader), name))
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Path,
+        dataset: Dataset | Selection | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         fields: Iterable[str] | None = None,
@@ -130,7 +134,7 @@ class LoaderBase(Hinting, Generic[T]):
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
-        or the path of one.  ``batch_size``: records per rank.  ``fields``: the names of those that
+        a :class:`Zip` of one and its columns, or the path of one.  ``batch_size``: records per rank.  ``fields``: the names of those that
         are wanted; by default all.  What is stored apart from them is neither read nor checked.
         ``items``: the other items of a batch, behind its fields.  ``"rows"`` are ``index``,
         ``flags``, ``valid`` and, of mixtures, ``component``: all that has a number for each row.
@@ -244,6 +248,14 @@ class LoaderBase(Hinting, Generic[T]):
             )
         if place != "cpu" and self.copy:
             raise ArgumentError("copy=True needs device='cpu'; on a GPU copy what is to be kept", "bad argument")
+        self.zipped = dataset if isinstance(dataset, Zip) else None
+        if isinstance(dataset, Zip):
+            if place != "cpu":
+                raise ArgumentError(
+                    "libshard.zip() needs device='cpu', where its columns are; batch.to('cuda') moves all of a batch",
+                    "bad argument",
+                )
+            dataset = dataset.source
         self.selection = dataset if isinstance(dataset, Selection) else None
         self.mixture = dataset if isinstance(dataset, Mixture) else None
         source = self.selection or self.mixture
@@ -308,6 +320,7 @@ class LoaderBase(Hinting, Generic[T]):
         )
         self.batch_size = operator.index(batch_size)
         self._function_ns = self._function_wait_ns = 0  # in functions of the transform, and until they were done
+        self._metrics: dict[str, int | bool] = {}  # stats() when they were asked for last
         self._place: _Place | None = None  # of a loop whose functions work ahead
         self._left: tuple[int, int, int] | None = None  # as the core says it, of such a loop
         self._run_on: tuple[int, int] | None = None  # where it ended, if an epoch of a mixture begins there
@@ -407,9 +420,16 @@ class LoaderBase(Hinting, Generic[T]):
         )
         self._left = self._run_on = None
         batches = map(_copied, self._core) if self.copy and not self._keeps else iter(self._core)
+        if self.zipped is not None:
+            batches = map(self._with_columns, batches)
         first = self._first_rank() if self._check_ranks and self.world > 1 else None
         loops = None if first is None else _ranks.loops_of(first, self.world)
         return batches if loops is None else _ranks.Watched(batches, loops, self._thread, self._line)
+
+    def _with_columns(self, batch: Batch[Array]) -> Batch[Array]:
+        assert self.zipped is not None
+        batch.update(self.zipped._beside(batch.index.tolist()))
+        return batch
 
     def _first_rank(self) -> int | None:
         """The rank in ``torch.distributed`` that has our share 0; None if that is not known."""
@@ -562,7 +582,9 @@ class LoaderBase(Hinting, Generic[T]):
                 stacklevel=stack_level(),
             )
         token = self._core.token()  # which says so if the loader is closed
-        state = {"libshard": 1, "token": token if self._place is None else self._place.token}
+        state: dict[str, Any] = {"libshard": 1, "token": token if self._place is None else self._place.token}
+        if self.zipped is not None:
+            state["columns"] = self.zipped.digest
         return state if self._steps_most is None else state | {"steps": self._step_count}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -582,6 +604,13 @@ class LoaderBase(Hinting, Generic[T]):
                 "one without max_steps, too, and count steps in the loop",
                 "bad argument",
             )
+        columns = state.get("columns")
+        if self.zipped is not None and columns is not None and columns != self.zipped.digest:
+            raise MismatchError(
+                f"the state belongs to columns {show(columns)[1:17]}..., and these are {self.zipped.digest[:16]}...: open "
+                "the loader with the same datasets and arrays beside its dataset",
+                "not as the manifest says",
+            )
         count = 0 if steps is None else whole("the steps of the state", steps, 64)
         self._core.resume(as_text("token", state["token"]))
         self._place = self._left = self._run_on = None
@@ -597,6 +626,32 @@ class LoaderBase(Hinting, Generic[T]):
         """
         waited = self._function_wait_ns if self._ahead else self._function_ns
         return self._core.stats() | {"function_ns": self._function_ns, "function_wait_ns": waited}
+
+    def metrics(self) -> dict[str, float]:
+        """Rates since the last call of this, or since the first batch, for TensorBoard and such: a
+        dict of numbers.
+
+        ``batches_per_second``, ``records_per_second`` and ``bytes_per_second``.  Parts of the time,
+        from 0 to 1: ``wait_fraction``, in which the loop waited for batches;
+        ``function_fraction`` and ``function_wait_fraction``, as :meth:`stats` has them;
+        ``threads_fill_fraction`` and ``threads_wait_fraction``, in which threads filled batches and
+        waited for memory.  ``damaged_rows`` is a count since the loader was opened.
+        """
+        now, before = self.stats(), self._metrics
+        self._metrics = now
+        return rates_of(now, before)
+
+    def prometheus(self, **labels: str) -> str:
+        """Counters in the text format of Prometheus: ``loader.prometheus(loader="train", rank="0")``.
+
+        A loader belongs to one thread: make the text there, and let the thread that serves it serve
+        the last one.
+        """
+        for name, value in labels.items():
+            if not is_label(name):
+                raise ArgumentError(f"prometheus: {show(name)} is not a name of a label: letters, digits and _", "bad argument")
+            as_text(name, value, "the value of a label")
+        return prometheus_of(self.stats(), labels)
 
     def summary(self) -> str:
         """One line for a log: rates, who waited for whom, and which side is the slower one.

@@ -23,6 +23,7 @@ from ._options import whole
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._concat import Zip
     from ._core import Array, Batch
     from ._dataset import Dataset
     from ._mix import Mixture
@@ -41,7 +42,7 @@ class IterDataset(grain.IterDataset[dict[str, np.ndarray[Any, Any]]]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Path,
+        dataset: Dataset | Selection | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         epochs: SupportsIndex | None = None,

@@ -21,6 +21,7 @@ from ._loader import LoaderBase, show_device
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ._concat import Zip
     from ._dataset import Dataset
     from ._mix import Mixture
     from ._selection import Selection
@@ -68,7 +69,7 @@ class Loader(LoaderBase["jax.Array"]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Path,
+        dataset: Dataset | Selection | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         sharding: Any = None,

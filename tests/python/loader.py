@@ -588,6 +588,46 @@ class Order(Loading):
         ):
             self.assertRegex(summary_of(stats | {"function_wait_ns": waited}), words)
 
+    def test_metrics(self):
+        """Rates are of the time between two calls; a clock of the test's own says how long that was."""
+        loader = libshard.Loader(self.ds, 52)
+        zero = dict.fromkeys(loader.stats(), 0) | {"thread_count": 4}
+        first = zero | {"batch_count": 10, "record_count": 520, "bytes": 4000, "elapsed_ns": 2 * 10**9,
+                        "next_wait_ns": 10**9, "fill_ns": 4 * 10**9, "slot_wait_ns": 2 * 10**9, "masked_count": 3}  # fmt: skip
+        second = first | {"batch_count": 11, "elapsed_ns": 4 * 10**9, "fill_ns": 90 * 10**9, "substituted_count": 2}
+        told = []
+        with mock.patch.object(loader, "stats", side_effect=[zero, first, second, second]):
+            told = [loader.metrics() for _ in range(4)]
+        nothing = dict.fromkeys(told[0], 0.0)
+        self.assertEqual(told[0], nothing)
+        self.assertEqual(told[1], nothing | {
+            "batches_per_second": 5.0, "records_per_second": 260.0, "bytes_per_second": 2000.0, "wait_fraction": 0.5,
+            "threads_fill_fraction": 0.5, "threads_wait_fraction": 0.25, "damaged_rows": 3.0})  # fmt: skip
+        self.assertEqual(told[2], nothing | {"batches_per_second": 0.5, "threads_fill_fraction": 1.0, "damaged_rows": 5.0})
+        self.assertEqual(told[3], nothing | {"damaged_rows": 5.0})
+        with libshard.Loader(self.ds, 52) as real:
+            for _ in real:
+                pass
+            self.assertGreater(real.metrics()["records_per_second"], 0)
+            self.assertTrue(all(isinstance(v, float) for v in real.metrics().values()))
+
+    def test_prometheus(self):
+        with libshard.Loader(self.ds, 52) as loader:
+            for _ in loader:
+                pass
+            text = loader.prometheus(loader='tr"a\\in\n', rank="0")
+            self.assertIn('libshard_records_total{loader="tr\\"a\\\\in\\n",rank="0"} 103\n', text)
+            plain = loader.prometheus()
+        line = re.compile(r"# (HELP|TYPE) libshard_[a-z_]+_total .*|libshard_[a-z_]+_total(\{.*\})? \d+(\.\d+)?")
+        for said in (text, plain):
+            self.assertTrue(said.endswith("\n"))
+            for one in said.splitlines():
+                self.assertTrue(line.fullmatch(one), one)
+        self.assertIn("libshard_batches_total 2\n", plain)
+        for wrong, kind in (({"a-b": "x"}, libshard.ArgumentError), ({"__name__": "x"}, libshard.ArgumentError), ({"a": 3}, TypeError)):
+            with self.assertRaises(kind):
+                loader.prometheus(**wrong)
+
     def test_a_summary_says_what_a_gpu_in_the_machine_would_gain(self):
         """CUDA is not asked: once it has started, it does not work in forked children."""
         words = "slower side.*\\. This machine has a GPU, and .* not page-locked: say device='cuda' or pin_memory=True "
@@ -638,6 +678,9 @@ class Order(Loading):
                 ("worker_init_fn", "a loader has no worker processes, and seed="),
                 ("multiprocessing_context", "a loader has no worker processes"),
                 ("generator", "seed= decides the order"),
+                ("weights", "a record comes once in an epoch.*balanced.*mix.*where"),
+                ("sample_weights", "a record comes once in an epoch"),
+                ("replacement", "a record comes once in an epoch"),
                 ("timeout", "a loop waits until a batch is there"),
                 ("shufle", "did you mean shuffle="),
                 ("anything", "there are fields, .*, check_ranks$"),
@@ -1297,6 +1340,92 @@ class Loops(unittest.TestCase):
                 return super().state_dict() | {"token": self._core.token()}
 
         self.assertTrue(any(play(Wrong, sources[s[0]], *s[1:], 3) != play(Wrong, sources[s[0]], *s[1:], 0) for s in scripts))
+
+
+class Columns(unittest.TestCase):
+    """What lies beside a dataset comes with its records, in each order."""
+
+    @classmethod
+    def setUpClass(cls):
+        data.pack_images("plain", N, "--shard-records", "40", side=8)
+        cls.ds = libshard.open("plain")
+        draw = np.random.default_rng(3)
+        cls.vector, cls.score = draw.normal(size=(N, 5)).astype("f4"), draw.integers(0, 99, N).astype("i2")
+        rows = [{"hidden": draw.normal(size=3).astype("f4"), "word": "w" * (i % 4)} for i in range(N)]
+        cls.beside = libshard.pack(rows, {"hidden": "float32[3]", "word": "text[<=4]"}, "beside", shard_records=30)
+        cls.rows = rows
+
+    def check(self, batch):
+        index = batch.index.tolist()
+        self.assertTrue((np.asarray(batch["vector"]) == self.vector[index]).all())
+        self.assertTrue((np.asarray(batch["score"]) == self.score[index]).all())
+        self.assertEqual((batch["score"].dtype, batch["vector"].shape), ("int16", (len(index), 5)))
+        self.assertTrue((np.asarray(batch["hidden"]) == [self.rows[i]["hidden"] for i in index]).all())
+        self.assertEqual(np.asarray(batch["word_length"])[:, 0].tolist(), [i % 4 for i in index])
+        return index
+
+    def test_batches_and_records(self):
+        both = libshard.zip(self.ds, self.beside, vector=self.vector, score=self.score)
+        some = self.ds.select(range(9, 70))
+        for source, numbers in ((both, range(N)), (libshard.zip(some, "beside", vector=self.vector, score=self.score), some.records)):
+            for options in ({}, {"shuffle": False, "tail": "pad"}, {"copy": True}, {"fields": ["label"]},
+                            {"transform": lambda b: b, "transform_ahead": 2}):  # fmt: skip
+                with libshard.Loader(source, 10, seed=4, **options) as loader:
+                    for _ in range(2):
+                        got = [i for batch in loader for i in np.array(self.check(batch))[np.asarray(batch.valid)].tolist()]
+                        self.assertEqual(sorted(got), list(numbers))
+            self.assertEqual(len(source), len(numbers))
+            for at in (0, -1, 5):
+                record, number = source[at], list(numbers)[at]
+                self.assertEqual((record["score"], record["word"]), (self.score[number], "w" * (number % 4)))
+                self.assertEqual(record["label"], self.ds[number]["label"])
+            self.assertEqual(len(list(source)), len(source))
+        # To keep them, write them.
+        with libshard.Loader(libshard.zip(self.ds, score=self.score), 10, shuffle=False) as loader:
+            kept = libshard.pack(loader, None, "kept", batched=True)
+        self.assertEqual(kept.column("score").tolist(), self.score.tolist())
+
+    def test_states(self):
+        def loader(**columns):
+            return libshard.Loader(libshard.zip(self.ds, self.beside, **columns), 10, seed=4)
+
+        first = loader(vector=self.vector, score=self.score)
+        steps = iter(first)
+        next(steps)
+        state = first.state_dict()
+        again = loader(vector=self.vector, score=self.score)
+        again.load_state_dict(state)
+        self.assertEqual([self.check(b) for b in again], [self.check(b) for b in steps])
+        for other in ({"vector": self.vector}, {"vector": self.vector.astype("f8"), "score": self.score}):
+            with self.assertRaisesRegex(libshard.MismatchError, "the state belongs to columns"):
+                loader(**other).load_state_dict(state)
+
+    def test_refused(self):
+        keyed = [libshard.pack([{k: i} for i in range(9)], None, k, key=lambda i, _, k=k: f"{i}" if k != "c" or i < 8 else "x")
+                 for k in "abc"]  # fmt: skip
+        libshard.zip(keyed[0], keyed[1])
+        with self.assertRaisesRegex(libshard.MismatchError, "record 8 is '8' in a, and 'x' in c, so they are not in one"):
+            libshard.zip(keyed[0], keyed[2])
+        good = self.score
+        for call, words in (
+            (lambda: libshard.zip(self.ds, score=good[1:]), "'score' has 102 rows, and plain has 103 records"),
+            (lambda: libshard.zip(self.ds, keyed[0]), "'a' has 9 rows"),
+            (lambda: libshard.zip(self.ds, label=good), "the dataset has 'label' already"),
+            (lambda: libshard.zip(self.ds, index=good), "each batch has 'index' already"),
+            (lambda: libshard.zip(self.ds, self.beside, word=good), "another column has 'word' already"),
+            (lambda: libshard.zip(self.ds), "nothing beside"),
+            (lambda: libshard.Loader(libshard.zip(self.ds, score=good), 8, device="cuda"), "needs device='cpu'"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                call()
+        for wrong in (
+            lambda: libshard.zip(self.ds, good), lambda: libshard.zip(self.ds, x="beside"), lambda: libshard.zip(self.ds, x=3),
+            lambda: libshard.zip(self.ds, x=[[1], [1, 2]]), lambda: libshard.zip(self.ds, x=["a"] * N),
+            lambda: libshard.zip(self.ds, self.ds.select([1])), lambda: libshard.zip(3, x=good),
+            lambda: libshard.zip(libshard.mix([self.ds, self.ds]), x=good), lambda: libshard.zip(self.ds, score=good)[True],
+        ):  # fmt: skip
+            with self.assertRaises(TypeError):
+                wrong()
 
 
 def seen(batch):

@@ -182,6 +182,7 @@ def make_calls(ds, images, mixed):
         ("ds.split(list)", lambda parts, by: ds.split(parts, by=by), {"parts": [0.5, 0.5], "by": "label"}),
         ("ds.by_key", keyed.by_key, {"key": "k1"}),
         ("concat", lambda datasets, number: libshard.concat(datasets)[number], {"datasets": [ds, ds], "number": 7}),
+        ("zip", lambda beside, x: libshard.zip(ds, beside, y=x)[1], {"beside": keyed_six, "x": np.zeros(6)}),
         ("ds + x", lambda other: ds + other, {"other": ds}),
         ("ds.folds", ds.folds, {"count": 2, "seed": 1}),
         ("selection[i]", lambda place: selection[place], {"place": 1}),
@@ -402,11 +403,12 @@ def check_itself():
 
 
 def main():
-    global keyed, whole_batch
+    global keyed, keyed_six, whole_batch
     check_itself()
     data.pack_images("images", 12, side=8)
     ds = libshard.pack(SAMPLES, None, "ds", classes=["a", "b"])
     keyed = libshard.pack({"x": [1, 2]}, None, "keyed", key=lambda i, _: f"k{i}")
+    keyed_six = libshard.pack({"z": [1] * 6}, None, "keyed_six", key=lambda i, _: f"k{i}")
     images = libshard.open("images")
     with libshard.Loader(images, 4, copy=True) as loader:
         whole_batch = libshard.Batch(dict(next(iter(loader))))
