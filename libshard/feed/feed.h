@@ -804,8 +804,10 @@ struct crew {
 	bool stop, resting;			      /* lock: threads claim nothing */
 	bool is_awaited;			      /* lock: somebody waits for the slot that is claimed next */
 	uint32_t shared;			      /* lock: threads take parts of this slot; or NO_SLOT */
-	bool awaits_slot;		 /* lock: the consumer waits, as the GPU or the caller has all slots */
-	bool waited;			 /* lock: the consumer has waited for the slot that it takes next */
+	uint32_t first;	  /* lock: the slot that was shared last, until the consumer has seen it; or NO_SLOT */
+	bool is_asleep;	  /* lock: the consumer waits; if there is such a slot, threads claim no other one */
+	bool awaits_slot; /* lock: the consumer waits, as the GPU or the caller has all slots */
+	bool waited;	  /* lock: the consumer has waited for the slot that it takes next */
 	struct shard_loader_stats stats; /* lock: what the crew counts */
 };
 
