@@ -517,6 +517,18 @@ wheel-parts: $(TOOLS) $(PY) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 
+# In a copy, because dpkg-buildpackage writes beside its sources.  Two builds of the same files give
+# the same bytes, since every date in a package is that of debian/changelog.
+DEB := $(BUILD)/deb/libshard-$(VERSION)
+.PHONY: deb check-deb
+deb: ## by hand: Debian packages in BUILD/deb, as docs/PYTHON.md shows
+	$(Q)rm -rf $(BUILD)/deb; mkdir -p $(DEB); git ls-files -z >$(BUILD)/deb/files
+	$(Q)tar --null --ignore-failed-read -T $(BUILD)/deb/files -cf - | tar -xf - -C $(DEB); rm $(BUILD)/deb/files
+	$(Q)cd $(DEB) && env -u MAKEFLAGS -u MFLAGS -u BUILD dpkg-buildpackage -us -uc -b -j$(JOBS)
+	$(Q)rm -r $(DEB); ls $(BUILD)/deb
+check-deb: ## by hand: the packages of `make deb`, installed by apt in another system; BARE=its folder
+	$(Q)debian/check.sh $(BUILD)/deb $(BARE)
+
 clean: ## remove BUILD
 	rm -rf $(BUILD)
 

@@ -8,7 +8,7 @@ set -eu
 dangling() {
 	for doc in "$@"; do
 		# Paths begin with one of our folders.  `*` and `a.[ch]` match as in a shell.
-		grep -oE '(^|[^A-Za-z0-9_./<-])(libshard|tools|format|include|tests|examples|bench|docs|python|\.ci)/[A-Za-z0-9_./*-]*(\[ch\])?' "$doc" |
+		grep -oE '(^|[^A-Za-z0-9_./<-])(libshard|tools|format|include|tests|examples|bench|docs|python|debian|conda|\.ci)/[A-Za-z0-9_./*-]*(\[ch\])?' "$doc" |
 			sed -E 's,^[^A-Za-z.]*,,; s,[.]+$,,' | sort -u | while read -r path; do
 			# shellcheck disable=SC2086 # the path may be a pattern
 			ls -d $path >/dev/null 2>&1 || echo "$doc: $path does not exist"
