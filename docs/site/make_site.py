@@ -30,6 +30,8 @@ NAV = {
     "Figures": "../bench/RESULTS ../bench/README ../bench/peers/README ../bench/results/README",
     "Format": "../format/SHARD ../format/ORDER ../format/CHANGES",
 }
+# Tutorials that the site has as notebooks, too; a test runs them.
+NOTEBOOKS = ("docs/tutorials/photographs.md", "docs/tutorials/tokens.md")
 # Names of libshard in Python, by page.  A name that stands nowhere comes on the last of these pages.
 PYTHON = {
     "Datasets": "open Dataset Selection Preview Schema Field Stats ChannelStats VerifyReport",
@@ -64,6 +66,19 @@ def document(text, links=lambda target: target):
             line = re.sub(r"(?<=\]\()([^)#:]+)(?=[)#])", lambda m: links(m[1]), line)
         out.append(line)
     return "\n".join(out).lstrip("\n")
+
+
+def notebook(text):
+    """A tutorial as a notebook: blocks of sh and Python are cells, and all else is between them."""
+    cells = []
+    for part in re.split(r"^(```(?:sh|python)\n.*?^```$)", document(text), flags=re.M | re.S):
+        code = re.match(r"```(sh|python)\n(.*)\n```\Z", part, re.S)
+        source = ("%%sh -e\n" if code[1] == "sh" else "") + code[2] if code else part.strip()
+        cell = {"cell_type": "code", "execution_count": None, "outputs": []} if code else {"cell_type": "markdown"}
+        if source:
+            cells.append({**cell, "id": f"cell{len(cells)}", "metadata": {}, "source": source})
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1)
 
 
 def news(text):
@@ -114,6 +129,9 @@ class Pages:
             return target.rstrip("/") + self.linked(file)
 
         text = document(self.read(path), links)
+        if path in NOTEBOOKS:
+            name = self.write(path.replace(".md", ".ipynb"), notebook(self.read(path)))
+            text = re.sub(r"^(# .*\n)", rf"\1\n[This page as a notebook]({os.path.basename(name)})\n", text, count=1)
         if path == "README.md":
             return self.write("index.md", "---\nhide: [navigation]\n---\n" + text)
         return self.write(path, text)
