@@ -166,11 +166,16 @@ def marked(text):
     """A line of a manual, as Markdown: bold is what one types."""
     text = text.replace(r"\fR\fB", "")
     parts = re.split(r"\\f([BI])(.*?)\\fR", text)
-    out = plain(unescaped(parts[0]))
+    out = text_of(parts[0])
     for font, inner, after in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         inner = unescaped(inner)
-        out += (f"`{inner}`" if font == "B" else f"*{plain(inner)}*") + plain(unescaped(after))
+        out += (f"`{inner}`" if font == "B" else f"*{plain(inner)}*") + text_of(after)
     return out
+
+
+def text_of(text):
+    """Text of a manual, in which options are code, so that no line is broken in them."""
+    return plain(re.sub(r"(?<![\w-])--[a-z][a-z0-9-]*", r"`\g<0>`", unescaped(text)))
 
 
 def unescaped(text):
@@ -248,7 +253,7 @@ def commands(pages, tool, text):
             rest += ["", f"## {heading.capitalize()}", "", *(line for line in lines if not line.startswith("## "))]
     table = [f"| [{name}]({os.path.basename(path)}) | {what} |" for name, path, what in verbs]
     path = pages.write(f"commands/{tool}/index.md", "\n".join([*first, "| verb | what it does |", "|---|---|", *table, *rest]))
-    return [path, *({name.removeprefix(tool + " "): path} for name, path, _ in verbs)]
+    return [{"Overview": path}, *({name.removeprefix(tool + " "): path} for name, path, _ in verbs)]
 
 
 DECLARED = re.compile(r"^#define (SHARD_\w+)|^(?:struct|enum) (shard_\w+) \{|\b(shard_\w+)\((?!\*)|\(\*(shard_\w+)\)", re.M)
@@ -292,9 +297,9 @@ def headers(pages, manuals):
                 code = line.endswith("```c") or line.startswith("```") and line != "```" or code and line != "```"
                 out.append(line if code else linked(line, header))
         pages.write(f"reference/c/{header}.md", "\n".join(out))
-    names = [f"- [`{n}`]({where[n]})" for n in sorted(where)]
-    pages.write("reference/c/index.md", "\n".join(["# Names in C", "", *names]))
-    return ["reference/c/index.md", *({h: f"reference/c/{h}.md"} for h in made)]
+    names = [(h, ", ".join(f"[`{n}`]({where[n]})" for n in sorted(where) if where[n].startswith(f"{h}.md#"))) for h in made]
+    text = "# Names in C\n" + "".join(f"\n## {h.replace('_', chr(92) + '_')}\n\n{those}\n" for h, those in names)
+    return [{"All names": pages.write("reference/c/index.md", text)}, *({h: f"reference/c/{h}.md"} for h in made)]
 
 
 # ---- Python ----
@@ -468,6 +473,7 @@ def main(build, site):
     done = subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, stderr=subprocess.PIPE, text=True)
     if done.returncode:  # not --quiet, with which --strict does not see what is wrong
         sys.exit(done.stderr)
+    os.remove(os.path.join(html, "404.html"))  # it looks for style sheets at the root of a server
     found = loads(html)
     if found:
         sys.exit("\n".join(f"{path}: loads {address} from another host" for path, address in found))
