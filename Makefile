@@ -3,11 +3,12 @@
 #
 #   BUILD=build       where everything that is built goes; nothing is written anywhere else
 #   PREFIX=/usr/local LIBDIR=$(PREFIX)/lib DESTDIR=   where `install` puts things
+#   PYTHONDIR=dir     where `install` puts the Python package, if anywhere
 #   CC CFLAGS CPPFLAGS LDFLAGS PKG_CONFIG OBJCOPY     as usual; gcc and clang both build
 #   WERROR=0          let warnings pass; they are errors otherwise
 #   URING=0|1         leave io_uring out or demand it; found by itself otherwise
 #   ARCHIVE=0|1 GIF=0|1 TIFF=0|1 AVIF=0|1   the same for libarchive, giflib, libtiff, libavif
-#   DEPS=skip         install nothing: else tests, `demo` and `fuzz` install what is missing
+#   DEPS=skip         install nothing: else tests, `demo`, `fuzz`, `wheel` install what is missing
 #   T=pattern         run only the tests whose name contains the pattern
 #   SITE=build/site   where `site` adds the documents of this version
 #   CHECKOUTS=dir     repositories of others, for `gauntlet` and `check-peers-tests`
@@ -67,7 +68,7 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 UNFUSED   := tools/shardpack/images/resize.c tools/shardpack/images/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
              libshard/transform/transform_beside.c libshard/dataset/select.c \
-             $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
+             $(wildcard tests/cuda/t_transform*.c tests/ptx/t_ptx_device.c)
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
 UNROLLED  := tools/shardpack/images/resize.c tools/shardpack/images/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
@@ -159,7 +160,7 @@ VENV_frameworks := torch==2.13.0 numpy==2.4.6 lightning==2.6.6 transformers==5.2
 # MkDocs 1 and Material get fixes until May 2027; zensical 0.1.1 made the same pages of our mkdocs.yml.
 VENV_site := mkdocs==1.6.1 mkdocs-material==9.8.2 pymdown-extensions==13.1.2 markdown==3.11.3 pygments==2.21.0 \
              mkdocs-autorefs==1.4.5 mkdocstrings==1.0.8 mkdocstrings-python==2.0.11 griffelib==2.4.1 ruff==0.17.6
-VENV_wheel := ziglang==0.17.1 setuptools==84.2.1
+VENV_wheel := ziglang==0.17.1 setuptools==84.2.1 meson==1.12.1 ninja==1.13.2
 VENV_audit := auditwheel==6.8.2 abi3audit==0.0.26 twine==7.0.0 check-wheel-contents==0.6.3
 VENV_cluster := ray==2.60.0 distributed==2026.8.0 submitit==1.5.4
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
@@ -176,9 +177,9 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
-        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers site wheel wheel-parts check-wheel install uninstall deps clean help FORCE
+        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers site wheel wheel-run wheel-parts commands check-wheel install uninstall deps clean help FORCE
 
-all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
+all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) $(if $(PYTHONDIR),$(PY)) ## library, tools, examples and benchmarks
 
 # ---- compiling and linking ----
 
@@ -253,10 +254,11 @@ $(BASE): $(SHARED) $(BUILD)/parts
 	$(Q)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 
 # The doctor of shardcat asks the system as loaders do, by functions that are not public.  So this
-# tool is linked with the library's objects; LAYERS keeps its other rooms from them.
+# tool is linked with the library's objects; LAYERS keeps its other rooms from them.  Tools read files of
+# strangers, so each run has other addresses, also where the compiler does not see to that itself.
 library_of = $(if $(filter shardcat,$(1)),$(OBJ) $(BUILD)/objects,$(A) $(BASE))
 $(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $$(call library_of,$$*) $(BUILD)/parts
-	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
+	$(call link,-pie) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
 
 $(EXAMPLES): %: %.o $(A)
 	$(call link) $(PROG_LIBS)
@@ -301,8 +303,8 @@ jobs      = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(JOBS))
 again     = +$(Q)$(MAKE) --no-print-directory $(jobs) DEPS=skip
 install_missing = $(Q)$(if $(filter skip,$(DEPS)),:,tools/deps.sh $(1))
 
-deps: ## install what is missing to build and to test; DEPS=build, cluster, ci or fuzz for other groups
-	$(Q)tools/deps.sh $(if $(filter build cluster ci fuzz,$(DEPS)),$(DEPS),check)
+deps: ## install what is missing to build and to test; DEPS=build, cluster, ci, fuzz or wheel for other groups
+	$(Q)tools/deps.sh $(if $(filter build cluster ci fuzz wheel,$(DEPS)),$(DEPS),check)
 
 tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) $(PY) ## build the test programs without running them
 
@@ -474,6 +476,11 @@ site: $(PAGES:%=$(BUILD)/share/%) $(PY) $(VENV)/site/packages ## documents, manu
 INSTALLED := $(NAMES:%=$(PREFIX)/bin/%) $(HEADERS:%=$(PREFIX)/include/%) $(PAGES:%=$(PREFIX)/share/%) \
              $(PREFIX)/share/libshard/libshard.tsan \
              $(addprefix $(LIBDIR)/,$(notdir $(A) $(SO)) $(SONAME) libshard.so pkgconfig/libshard.pc)
+ifneq ($(PYTHONDIR),)
+# By METADATA Python knows which version of the package is installed.
+METADATA  := $(PYTHONDIR)/libshard-$(VERSION).dist-info/METADATA
+INSTALLED += $(PY:$(BUILD)/python/%=$(PYTHONDIR)/%) $(METADATA)
+endif
 
 install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
@@ -487,6 +494,13 @@ install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 	$(Q)set -e; for p in $(PAGES); do \
 		install -m644 $(BUILD)/share/$$p $(DESTDIR)$(PREFIX)/share/$$p; done
 	install -m644 docs/libshard.tsan $(DESTDIR)$(PREFIX)/share/libshard
+ifneq ($(PYTHONDIR),)
+	install -m644 $(PY) $(DESTDIR)$(PYTHONDIR)/libshard
+	awk -F '"' 'BEGIN {print "Metadata-Version: 2.1\nVersion: $(VERSION)"} /^name = / {print "Name: " $$2} \
+		/^description = / {print "Summary: " $$2} /^license = / {print "License: " $$2} \
+		/^requires-python = / {print "Requires-Python: " $$2}' python/pyproject.toml >$(DESTDIR)$(METADATA)
+	chmod 644 $(DESTDIR)$(METADATA)
+endif
 
 # A wheel that runs on any Linux with glibc 2.28 and Python 3.11, or newer.  What it is made of is in
 # python/wheel/libraries.py; WHEEL_SOURCES=dir has tarballs that are here already.  Two builds of one
@@ -496,7 +510,10 @@ ARCH        ?= x86_64
 WHEEL       := $(BUILD)/wheel/$(ARCH)
 WHEEL_PY     = $(abspath $(VENV)/wheel/bin/python)
 WHEEL_FLAGS := -O2 -g0 -ffp-contract=off -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=.
-wheel: $(VENV)/wheel/packages ## by hand: a wheel with both commands and all libraries inside; WHEEL_SOURCES=dir, ARCH=aarch64
+wheel: ## a wheel with both commands and all libraries inside; WHEEL_SOURCES=dir, ARCH=aarch64
+	$(call install_missing,wheel)
+	$(again) wheel-run
+wheel-run: $(VENV)/wheel/packages
 	$(Q)JOBS=$(JOBS) $(WHEEL_PY) python/wheel/libraries.py $(ARCH) $(WHEEL)
 	+$(Q)PKG_CONFIG_LIBDIR=$(abspath $(WHEEL))/prefix/lib/pkgconfig $(MAKE) --no-print-directory $(jobs) wheel-parts \
 		DEPS=skip BUILD=$(WHEEL)/build CC=$(abspath $(WHEEL))/bin/cc AR='$(abspath $(WHEEL))/bin/ar' \
@@ -509,10 +526,24 @@ check-wheel: all $(VENV)/audit/packages ## by hand: the wheel in a system withou
 		wheel=$(CURDIR)/$$wheel; ./auditwheel show $$wheel | grep -o 'tag: "manylinux_2_28_$(ARCH)"'; \
 		./abi3audit --strict $$wheel; ./twine check --strict $$wheel; ./check-wheel-contents $$wheel
 	$(Q)BUILD=$(BUILD) python/wheel/check.sh $(BUILD)/wheel/libshard-$(VERSION)-*_$(ARCH).whl $(BARE)
-wheel-parts: $(TOOLS) $(PY) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES)))
+wheel-parts: commands $(PY)
+# What pip installs besides the package, from an sdist too, which has no tests, examples or benchmarks.
+commands: $(TOOLS) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES)))
 
 uninstall: ## remove exactly what install wrote
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+
+# In a copy, because dpkg-buildpackage writes beside its sources.  Two builds of the same files give
+# the same bytes, since every date in a package is that of debian/changelog.
+DEB := $(BUILD)/deb/libshard-$(VERSION)
+.PHONY: deb check-deb
+deb: ## by hand: Debian packages in BUILD/deb, as docs/PYTHON.md shows
+	$(Q)rm -rf $(BUILD)/deb; mkdir -p $(DEB); git ls-files -z >$(BUILD)/deb/files
+	$(Q)tar --null --ignore-failed-read -T $(BUILD)/deb/files -cf - | tar -xf - -C $(DEB); rm $(BUILD)/deb/files
+	$(Q)cd $(DEB) && env -u MAKEFLAGS -u MFLAGS -u BUILD dpkg-buildpackage -us -uc -b -j$(JOBS)
+	$(Q)rm -r $(DEB); ls $(BUILD)/deb
+check-deb: ## by hand: the packages of `make deb`, installed by apt in another system; BARE=its folder
+	$(Q)debian/check.sh $(BUILD)/deb $(BARE)
 
 clean: ## remove BUILD
 	rm -rf $(BUILD)

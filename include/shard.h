@@ -44,7 +44,7 @@ extern "C" {
 
 #define SHARD_API __attribute__((visibility("default")))
 
-/* The version of the running library, such as "0.3.0", and of the libraries that it uses. */
+/* The version of the running library, "MAJOR.MINOR.PATCH", and of the libraries that it uses. */
 SHARD_API const char *shard_version(void);
 SHARD_API const char *shard_version_details(void);
 

@@ -127,7 +127,8 @@ SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_erro
  * For pin_most in struct shard_loader_gpu: page-lock nothing of the page cache.
  *
  * Records of 64 KiB and more that lie in the page cache are page-locked there, in pieces of 32 MiB.
- * The GPU reads them by itself, and no thread copies them to the ring.  Page-locked memory cannot be
+ * The GPU reads them by itself, and no thread copies them to the ring.  So it is with shorter records
+ * of which runs of 64 KiB and more come to a pool.  Page-locked memory cannot be
  * used for anything else.  The default of 0 is half of the memory that is available, divided by the
  * ranks that may run on this host.  That is world, or the number of its GPUs if that is less.  A limit
  * of the caller's own may take up to three quarters of the available memory.  What does not fit, is
@@ -143,8 +144,12 @@ SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_erro
  *
  * With pool_bytes not 0, the loader keeps a pool of at most that many bytes in the GPU's memory.
  * It then delivers batches by shard_loader_next_device() only, because the slots of its ring hold
- * runs for the pool, not batches.  Runs are copied to the pool as they lie in the shards, and a
- * kernel gathers batches from them.  The batches are the same as without a pool.
+ * runs for the pool, not batches.  A kernel gathers batches from the runs in the pool.  The batches
+ * are the same as without a pool.
+ *
+ * Of a group whose runs have 64 KiB and more, the pool has whole records, as they lie in the shards,
+ * if the wanted fields are three quarters of their bytes.  Of other groups it has the wanted fields,
+ * as a batch does.  So does a pool of the whole dataset, but for records of 4096 bytes and more.
  *
  * The pool needs room for 3 windows of every lane of this rank, and for all runs that one batch
  * takes records from.  If it is too small, the error says how many bytes it needs.  A pool that

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the extension module: the C library and what speaks Python, in one file that needs nothing
-else.
+"""Build the extension module, which holds the C library and needs nothing else; and by the Makefile
+the commands shardpack and shardcat, with their pages.  LIBSHARD_COMMANDS=0 leaves the commands out.
 
 The C sources are those of the repository around this folder.  An sdist has a copy of them, in
 csrc/.
 """
 
+import os
 import re
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
+
+from distutils.command.build_scripts import build_scripts  # of setuptools, so behind it
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "csrc" if (HERE / "csrc").is_dir() else HERE.parent
@@ -27,10 +31,48 @@ NEEDED = [
     ("liburing.h", "io_uring_queue_exit(0)", "uring", "liburing-dev (Debian), liburing-devel (Fedora)", False),
 ]
 
+# The same for the commands: the name that pkg-config knows, and what to install.  What a build can do
+# without is not here.
+COMMANDS = [] if os.environ.get("LIBSHARD_COMMANDS") == "0" else ["shardpack", "shardcat"]
+COMMANDS_NEED = [
+    ("liblz4", "liblz4-dev", "lz4-devel"),
+    ("libxxhash", "libxxhash-dev", "xxhash-devel"),
+    ("libjpeg", "libjpeg-dev", "libjpeg-turbo-devel"),
+    ("libpng", "libpng-dev", "libpng-devel"),
+    ("libwebp", "libwebp-dev", "libwebp-devel"),
+    ("libwebpdemux", "libwebp-dev", "libwebp-devel"),
+    ("jansson", "libjansson-dev", "jansson-devel"),
+    ("zlib", "zlib1g-dev", "zlib-devel"),
+    ("libzstd", "libzstd-dev", "libzstd-devel"),
+]
+PROGRAMS_NEED = [
+    ("pkg-config", "pkg-config", "pkgconf-pkg-config"),
+    ("make", "make", "make"),
+    ("awk", "gawk", "gawk"),
+    ("readelf", "binutils", "binutils"),
+    ("objcopy", "binutils", "binutils"),
+]
+
 
 def version():
     header = (SOURCES / "include" / "shard.h").read_text()
     return ".".join(re.search(rf"SHARD_VERSION_{part} (\d+)", header)[1] for part in ("MAJOR", "MINOR", "PATCH"))
+
+
+def check_commands():
+    """Stop before anything is compiled if the commands need what is not here."""
+    if not COMMANDS:
+        return
+    missing = [row for row in PROGRAMS_NEED if not shutil.which(row[0])]
+    if not missing or missing[0][0] != "pkg-config":
+        missing += [row for row in COMMANDS_NEED if subprocess.run(["pkg-config", "--exists", row[0]]).returncode]
+    if missing:
+        names, debian, fedora = (" ".join(dict.fromkeys(column)) for column in zip(*missing))
+        raise SystemExit(
+            f"shardpack and shardcat cannot be built without: {names}\n"
+            f"  Debian: apt-get install {debian}\n  Fedora: dnf install {fedora}\n"
+            "  LIBSHARD_COMMANDS=0 pip install ... installs the Python package without these commands."
+        )
 
 
 class BuildExtension(build_ext):
@@ -56,6 +98,7 @@ class BuildExtension(build_ext):
         return None
 
     def build_extensions(self):
+        check_commands()
         extension = self.extensions[0]
         # Not listed before: setuptools allows no file outside of its folder, and may not take them
         # for its own.
@@ -81,10 +124,40 @@ class BuildExtension(build_ext):
         super().build_extensions()
 
 
+class BuildCommands(build_scripts):
+    """The commands are programs, so none of them is a file that was there before."""
+
+    def get_source_files(self):
+        return []
+
+    def run(self):
+        if not COMMANDS:
+            return
+        check_commands()
+        build = Path(self.get_finalized_command("build").build_temp, "commands").resolve()
+        made = subprocess.run(
+            ["make", "-C", str(SOURCES), f"-j{os.cpu_count()}", f"BUILD={build}", "DEPS=skip", "WERROR=0",
+             "CFLAGS=-O2", "LDFLAGS=-s", "commands"],
+            env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "VARIANT")},
+        )
+        if made.returncode:
+            raise SystemExit("shardpack and shardcat could not be built; see above, or set LIBSHARD_COMMANDS=0")
+        self.mkpath(self.build_dir)
+        for command in COMMANDS:
+            self.copy_file(str(build / "bin" / command), str(Path(self.build_dir, command)))
+        share = build / "share"
+        self.distribution.data_files = [
+            (f"share/{folder.relative_to(share)}", [str(p) for p in sorted(folder.iterdir()) if p.is_file()])
+            for folder in sorted(p for p in share.rglob("*") if p.is_dir())
+        ]
+
+
 class Sdist(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        for part in ("python/core", "libshard", "include", "format/shard_format.h", "LICENSE"):
+        parts = ["python/core", "libshard", "include", "format/shard_format.h"]
+        parts += ["Makefile", "tools", "docs/man", "docs/manual.awk", "docs/header_man.awk"]  # of the commands
+        for part in parts:
             source, target = SOURCES / part, Path(base_dir, "csrc", part)
             if source.is_dir():
                 shutil.copytree(source, target, dirs_exist_ok=True)
@@ -120,5 +193,8 @@ core = Extension(
 setup(
     version=version(),
     ext_modules=[core],
-    cmdclass={"build_ext": BuildExtension, "sdist": Sdist, "bdist_wheel": StableWheel},
+    scripts=COMMANDS,
+    cmdclass={
+        "build_ext": BuildExtension, "build_scripts": BuildCommands, "sdist": Sdist, "bdist_wheel": StableWheel,
+    },
 )

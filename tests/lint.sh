@@ -9,7 +9,7 @@ status=0
 c_files=$(find libshard tools examples bench tests format python/core -name '*.c' | sort)
 # shellcheck disable=SC2046 # our file names hold no blanks
 scripts=$(grep -lE '^#!/(bin/|usr/bin/env )(ba)?sh' \
-	$(find tools tests examples bench .ci -type f -size -200k 2>/dev/null))
+	$(find tools tests examples bench debian .ci -type f -size -200k 2>/dev/null))
 
 have() {
 	command -v "$1" >/dev/null || { echo "lint: $1 is not installed, so it is left out" && return 1; }

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tools/deps.sh [build|check|cluster|ci|fuzz] - install what this machine lacks, and say why and how
+# tools/deps.sh [build|check|cluster|ci|fuzz|wheel] - install what this machine lacks, and say why and how
 #
 # build: to compile and use everything; check: to run the tests as well; cluster: also schedulers,
-# for `make check-cluster`; ci: also a second compiler; fuzz: what `make fuzz` needs.  Asks the
-# package system once and is done when nothing is missing.  Otherwise it prints each missing package
-# with its reason, then the command, then runs it: as root, or through sudo.  Where neither is
-# possible it stops; run the command yourself.  Libraries that came in some other way are not seen:
-# use `make DEPS=skip ...`.
+# for `make check-cluster`; ci: also a second compiler; fuzz: what `make fuzz` needs; wheel: what
+# `make wheel` needs besides the sources.  Asks the package system once and is done when nothing is
+# missing.  Otherwise it prints each missing package with its reason, then the command, then runs it:
+# as root, or through sudo.  Where neither is possible it stops; run the command yourself.  Libraries
+# that came in some other way are not seen: use `make DEPS=skip ...`.
 set -eu
 group=${1:-check}
 
@@ -54,15 +54,18 @@ cluster|sshfs|fuse-sshfs|a shared file system on one machine
 ci|clang|clang|everything must also build without a warning under clang
 ci|ccache|ccache|four builds of everything compile only what changed
 ci|clang-format|clang-tools-extra|code is formatted by its version 14
+wheel|cmake|cmake|builds libraries of the wheel
+wheel|nasm|nasm|JPEG and AVIF are fast by assembly
 fuzz|libclang-rt-dev|compiler-rt|libFuzzer and its sanitizers
 '
 case $group in
 build) groups=build ;;
 check) groups='build|check' ;;
 cluster) groups='build|check|cluster' ;;
-ci) groups='build|check|ci' ;;
+ci) groups='build|check|ci|wheel' ;;
 fuzz) groups='build|ci|fuzz' ;;
-*) echo "deps: '$group' is not a group; give build, check, cluster, ci or fuzz" >&2 && exit 2 ;;
+wheel) groups='build|check|wheel' ;;
+*) echo "deps: '$group' is not a group; give build, check, cluster, ci, fuzz or wheel" >&2 && exit 2 ;;
 esac
 packages=$(echo "$packages" | grep -E "^($groups)\|")
 

@@ -8,7 +8,8 @@
  * wait for threads.  The first thread that needs the order of an epoch makes it.
  *
  * Somebody waits for the first slot after an open or a move.  If it is large, all threads fill
- * parts of it, before they go on to other slots.
+ * parts of it, before they go on to other slots.  They do not go on before the consumer is awake
+ * again: on a machine that has no other processor left for it, it would wait for one for milliseconds.
  */
 #include "libshard/feed/feed.h"
 
@@ -61,9 +62,13 @@ int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struc
 
 /* ---- how threads claim steps and fill the slots of these ---- */
 
-/* A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2. */
+/*
+ * A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2.  The
+ * slot is ready when the last part is, whose thread may have been interrupted, so there are many.
+ */
 #define SHARED_BYTES (UINT64_C(8) << 20)
 #define PART_ROWS    16u
+#define PARTS_EACH   8u /* of a thread */
 
 /* With lock. */
 static void stop_being_busy(struct crew *c)
@@ -123,7 +128,7 @@ static uint32_t claim(struct crew *c)
 	/* Chunks would be decoded once for each part. */
 	if (c->is_awaited && c->thread_count > 1 && c->ring->slot_bytes >= SHARED_BYTES &&
 	    !slot_packed_chunk_bytes(&c->source->layouts))
-		c->shared = slot;
+		c->shared = c->first = slot;
 	c->is_awaited = false;
 	c->ring->slot[slot].place = c->next;
 	c->next.step++;
@@ -231,8 +236,8 @@ static void fill_by_cpu(struct crew *c, struct member *m, uint32_t slot)
 	int rc;
 
 	pthread_mutex_unlock(&c->lock);
-	all.by_cpu = true;
 	slot_let_go(&all);
+	all.resident_groups = 0; /* rows that are resident would be looked at in front of others */
 	rc = transformed_fill(c->transformed, c->source, &m->scratch, &all, c->layout, &counts, &why);
 	pthread_mutex_lock(&c->lock);
 	claim->rc = rc;
@@ -299,7 +304,7 @@ static void fill_one(struct crew *c, struct member *m)
 	pthread_mutex_lock(&c->lock);
 	e->users--;
 	c->claim[slot].part_rows =
-		c->shared == slot ? (uint32_t)max_u64(s->rows / (2 * c->thread_count), PART_ROWS) : s->rows;
+		c->shared == slot ? (uint32_t)max_u64(s->rows / (PARTS_EACH * c->thread_count), PART_ROWS) : s->rows;
 	if (c->shared == slot)
 		pthread_cond_broadcast(&c->work);
 	fill_parts(c, m, slot);
@@ -323,6 +328,10 @@ static void *work(void *context)
 			c->claim[c->shared].fillers++;
 			c->busy++;
 			fill_parts(c, m, c->shared);
+			continue;
+		}
+		if (c->first != NO_SLOT && c->is_asleep) {
+			pthread_cond_wait(&c->work, &c->lock);
 			continue;
 		}
 		if (c->free_count && !c->resting) {
@@ -406,7 +415,7 @@ int crew_open(struct crew *c, struct step_place from, struct shard_error *err)
 	int rc = epoch_orders_open(&c->orders, c->thread_count, c->steps, err);
 
 	c->next = from;
-	c->shared = NO_SLOT;
+	c->shared = c->first = NO_SLOT;
 	c->is_awaited = true;
 	if (!rc && !alloc_all(c))
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u threads", c->thread_count);
@@ -464,11 +473,18 @@ static void await(struct crew *c, const struct timespec *until)
 		/* Do the GPU and the caller have all slots, so that no thread can fill one? */
 		c->awaits_slot = !c->queue_count && !c->free_count && !c->busy;
 		c->waited |= !c->awaits_slot;
+		c->is_asleep = true;
 		rc = until ? pthread_cond_timedwait(&c->ready, &c->lock, until)
 			   : pthread_cond_wait(&c->ready, &c->lock);
+		c->is_asleep = false;
 		*(c->awaits_slot ? &c->stats.device_wait_ns : &c->stats.next_wait_ns) += clock_now_ns() - begin;
 		c->awaits_slot = false;
 	}
+	if (c->first == NO_SLOT)
+		return;
+	if (head_is_ready(c))
+		c->first = NO_SLOT;
+	pthread_cond_broadcast(&c->work); /* threads go on, if they waited for this one */
 }
 
 bool crew_has_sound(struct crew *c, uint32_t *slot)
@@ -538,7 +554,7 @@ static void forget(struct crew *c)
 		else
 			c->claim[slot].stale = true;
 	}
-	c->shared = NO_SLOT;
+	c->shared = c->first = NO_SLOT;
 }
 
 void crew_move(struct crew *c, struct step_place to)

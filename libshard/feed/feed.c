@@ -251,19 +251,7 @@ int feed_start(struct feed *f, struct shard_error *err)
 
 uint32_t feed_resident_groups(const struct feed *f)
 {
-	const struct layout *l = &f->layout;
-	uint32_t groups = l->blocks & l->groups;
-
-	if (f->transformed)
-		return 0;
-	for (uint32_t g = 0; g < l->schema->group_count; g++)
-		if (l->schema->group[g].codec != SHARD_RAW)
-			groups &= ~(UINT32_C(1) << g);
-	for (uint32_t k = 0; k < l->whole_count; k++) { /* sizes of images are looked at in the slot */
-		groups &= ~(UINT32_C(1) << l->schema->field[l->whole[k].size].group);
-		groups &= ~(UINT32_C(1) << l->schema->field[l->whole[k].length].group);
-	}
-	return groups;
+	return f->transformed ? 0 : f->layout.blocks & layout_unread_groups(&f->layout);
 }
 
 void feed_use_residents(struct feed *f, const struct residents *r)
@@ -309,7 +297,7 @@ int feed_bring_again(struct feed *f, const struct slot *like, uint32_t first, ui
 	s->place = like->place;
 	s->first = first;
 	s->rows = end;
-	s->by_cpu = s->doubted = true;
+	s->doubted = true;
 	memcpy(s->component, like->component, end * sizeof(*s->component));
 	memcpy(s->row_flags, like->row_flags, end);
 	for (uint32_t i = first; i < end; i++) /* back to numbers of the feed's dataset: see steps_name() */
@@ -317,6 +305,8 @@ int feed_bring_again(struct feed *f, const struct slot *like, uint32_t first, ui
 	rc = transformed_fill(NULL, &f->source, &f->again_scratch, s, &f->layout, &counts, err);
 	rows = (struct step_rows){s->record + first, s->row_flags + first, s->component + first};
 	steps_name(&f->steps, rows, end - first);
+	if (rc) /* as of a slot that could not be filled */
+		counts.substituted = counts.masked = 0;
 	crew_count(&f->crew, &counts);
 	*repaired = counts.substituted + counts.masked;
 	*out = s;

@@ -171,11 +171,11 @@ static inline bool layout_is_large(const struct shard_group *g)
 }
 
 /*
- * `fields` has a bit for each field that is wanted, and `uneven` one for each group that is not a
- * block, however large.  `remade` is NULL, or says for each field how many bytes a row of it has in
+ * `fields` has a bit for each field that is wanted, `uneven` one for each group that is not a block,
+ * however large, and `even` one for each group that is a block, however small.  `remade` is NULL, or says for each field how many bytes a row of it has in
  * a batch; 0: those of the record.  Returns false if a batch would not fit memory.
  */
-bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven,
+bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven, uint32_t even,
 		 uint32_t batch_records, const uint64_t *remade);
 
 /*
@@ -223,6 +223,9 @@ static inline bool layout_has_group(const struct layout *l, uint32_t group)
 {
 	return l->field_count[group];
 }
+
+/* A bit for each wanted group of raw records that nobody looks into on their way to a batch. */
+uint32_t layout_unread_groups(const struct layout *l);
 
 /* Returns where row 0 of a wanted field is in a batch; rows are *stride apart. */
 uint64_t layout_rows(const struct layout *l, uint32_t field, uint64_t *stride);
@@ -282,8 +285,7 @@ struct slot {
 	uint32_t rows;
 	uint32_t first; /* 0; or of a copy, which stands for the rows from here on */
 	bool lent;	/* the caller has the batch */
-	bool by_cpu;	/* no row is left `unchecked`.  Of a copy, as: */
-	bool doubted;	/* raw records are hashed, whether or not they were found sound before */
+	bool doubted;	/* of a copy: raw records are hashed, whether or not they were found sound before */
 };
 
 /*
@@ -462,12 +464,13 @@ uint64_t stages_unfinished(struct stages *s);	     /* unfinished_chunk_count of 
  */
 struct residents {
 	/*
-	 * Returns where a record of a raw group lies, in memory that stays until *users is one less;
-	 * or NULL: it is not kept.  The reader may be closed meanwhile.  To keep more takes a
-	 * millisecond.  This happens only while *effort is not 0, which becomes one less.
+	 * Returns where a record of a raw group lies; or NULL: it is not kept.  The caller needs *count
+	 * records from there on, and *count becomes how many of them lie there, side by side.  The memory
+	 * stays until *users is less by as many.  The reader may be closed meanwhile.  To keep more takes
+	 * a millisecond.  This happens only while *effort is not 0, which becomes one less.
 	 */
 	const uint8_t *(*take)(void *context, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
-			       uint32_t *effort, atomic_uint **users);
+			       uint32_t *count, uint32_t *effort, atomic_uint **users);
 	void *context;
 	uint32_t groups; /* a bit for each group of which records are kept */
 	/* Likewise: who takes records of these checks them, as far as each is a unit and the dataset's check allows. */
@@ -801,8 +804,10 @@ struct crew {
 	bool stop, resting;			      /* lock: threads claim nothing */
 	bool is_awaited;			      /* lock: somebody waits for the slot that is claimed next */
 	uint32_t shared;			      /* lock: threads take parts of this slot; or NO_SLOT */
-	bool awaits_slot;		 /* lock: the consumer waits, as the GPU or the caller has all slots */
-	bool waited;			 /* lock: the consumer has waited for the slot that it takes next */
+	uint32_t first;	  /* lock: the slot that was shared last, until the consumer has seen it; or NO_SLOT */
+	bool is_asleep;	  /* lock: the consumer waits; if there is such a slot, threads claim no other one */
+	bool awaits_slot; /* lock: the consumer waits, as the GPU or the caller has all slots */
+	bool waited;	  /* lock: the consumer has waited for the slot that it takes next */
 	struct shard_loader_stats stats; /* lock: what the crew counts */
 };
 

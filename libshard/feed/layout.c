@@ -2,7 +2,7 @@
 /*
  * layout.c - where the arrays of a batch lie in its memory
  *
- * A batch holds one block for each large group.  Of small groups it holds one dense array for each
+ * A batch holds one block for each large group, and a pool also one for some others.  Of small groups it holds one dense array for each
  * field, and so it does of the group of a field whose rows are remade.  Each array begins on a page
  * of its own.  Fields that nobody wants have no array, and a group of such fields alone has no
  * place at all: it is neither read nor hashed.
@@ -23,12 +23,11 @@ static void enter_group(struct layout *out, uint32_t g)
 }
 
 /* Its block or its arrays begin at *at, which moves behind them.  Returns false if they are too long. */
-static bool plan_group(struct layout *out, uint32_t g, bool even, uint32_t batch_records, const uint64_t *remade,
+static bool plan_group(struct layout *out, uint32_t g, bool is_block, uint32_t batch_records, const uint64_t *remade,
 		       uint64_t *at)
 {
 	const struct shard_schema *s = out->schema;
 	const struct shard_group *group = &s->group[g];
-	bool is_block = even && layout_is_large(group);
 	uint64_t bytes;
 
 	for (uint32_t f = 0; remade && f < s->field_count; f++)
@@ -58,7 +57,7 @@ static bool plan_group(struct layout *out, uint32_t g, bool even, uint32_t batch
 	return mul_fits(batch_records, group->stride, &bytes) && add_fits(*at, align_up(bytes, LAYOUT_ALIGN), at);
 }
 
-bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven,
+bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven, uint32_t even,
 		 uint32_t batch_records, const uint64_t *remade)
 {
 	uint64_t at = 0;
@@ -72,11 +71,28 @@ bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t
 		if (size < schema->field_count && layout_has_field(out, f))
 			out->whole[out->whole_count++] = (struct whole_field){f, size, schema->field[f].length_field};
 	}
-	for (uint32_t g = 0; g < schema->group_count; g++)
-		if (!plan_group(out, g, !(uneven >> g & 1), batch_records, remade, &at))
+	for (uint32_t g = 0; g < schema->group_count; g++) {
+		bool is_block = even >> g & 1 || (layout_is_large(&schema->group[g]) && !(uneven >> g & 1));
+
+		if (!plan_group(out, g, is_block, batch_records, remade, &at))
 			return false;
+	}
 	out->slot_bytes = at;
 	return at < SIZE_MAX / 2 / LAYOUT_SLOTS_MAX;
+}
+
+uint32_t layout_unread_groups(const struct layout *l)
+{
+	uint32_t groups = l->groups;
+
+	for (uint32_t g = 0; g < l->schema->group_count; g++)
+		if (l->schema->group[g].codec != SHARD_RAW)
+			groups &= ~(UINT32_C(1) << g);
+	for (uint32_t k = 0; k < l->whole_count; k++) { /* sizes of images are looked at */
+		groups &= ~(UINT32_C(1) << l->schema->field[l->whole[k].size].group);
+		groups &= ~(UINT32_C(1) << l->schema->field[l->whole[k].length].group);
+	}
+	return groups;
 }
 
 /* ---- parts of a mixture ---- */

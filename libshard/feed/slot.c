@@ -51,8 +51,25 @@ void slot_let_go_row(struct slot *s, uint32_t row)
 
 void slot_let_go(struct slot *s)
 {
-	for (uint32_t row = 0; s->resident && row < s->rows; row++)
-		slot_let_go_row(s, row);
+	for (uint32_t groups = s->resident_groups; groups; groups &= groups - 1) {
+		struct resident *r = slot_residents(s, (uint32_t)__builtin_ctz(groups));
+		atomic_uint *users = NULL;
+		uint32_t count = 0;
+
+		for (uint32_t row = 0; row < s->rows; row++) {
+			if (!r[row].at)
+				continue;
+			if (count && r[row].users != users) {
+				atomic_fetch_sub(users, count);
+				count = 0;
+			}
+			users = r[row].users;
+			count++; /* neighbours mostly have the same: taking one off it costs as much as taking all */
+			r[row].at = NULL;
+		}
+		if (count)
+			atomic_fetch_sub(users, count);
+	}
 }
 
 void slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,

@@ -200,9 +200,9 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 	else if (r->io.os_code)
 		rc = error_os(err, r->io.os_code, "%s: reading %zu bytes at %" PRIu64, show(&s, r->row.r->path),
 			      r->io.bytes, r->io.offset);
-	r->row.fresh |= r->from->file.direct || !r->io.cached;
-	if (r->row.fresh && !r->from->file.direct) /* the kernel may have read ahead, too */
+	if (!r->from->file.direct && !r->io.cached) /* the kernel may have read ahead, too */
 		reader_forget_all(r->row.r);
+	r->row.fresh |= r->from->file.direct || !r->io.cached;
 	row = r->row;
 	for (uint32_t i = 0; !rc && i < r->rows; i++) {
 		rc = slot_row_land(&row, r->bounce ? r->bounce + r->skip : row.dst, checked, err);

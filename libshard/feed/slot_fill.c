@@ -27,6 +27,15 @@ struct land_job {
 	struct shard_error *err;
 };
 
+/* Copy a record to a block.  Stores past the cache pay for long ones only. */
+static inline void copy_record(uint8_t *dst, const uint8_t *src, uint64_t stride)
+{
+	if (stride >= LAYOUT_LARGE)
+		copy_stream(dst, src, (size_t)stride);
+	else
+		memcpy(dst, src, (size_t)stride);
+}
+
 /* This may run under the guard, so it neither locks nor allocates. */
 static void land(void *context)
 {
@@ -48,7 +57,7 @@ static void land(void *context)
 	if (j->rc || j->src == row->dst)
 		return;
 	if (row->dst)
-		copy_stream(row->dst, j->src, (size_t)g->stride);
+		copy_record(row->dst, j->src, g->stride);
 	else
 		layout_spread(layout, row->group, j->src, row->row, row->slot);
 }
@@ -247,6 +256,26 @@ static const uint8_t *mapped_at(const struct block *b, uint32_t group, uint32_t 
 }
 
 /*
+ * Need the record of a row not be hashed, as its unit was found sound before, or as nobody asks?
+ * Each instruction counts here.
+ */
+__attribute__((always_inline)) static inline bool is_known_sound(const struct block *b, uint32_t group, uint32_t i)
+{
+	const struct located *at = &b->at[i];
+	_Atomic uint64_t *seen;
+	uint64_t unit;
+
+	if (at->r->check == SHARD_CHECK_ALWAYS || b->slot->doubted)
+		return false;
+	if (at->r->check == SHARD_CHECK_NEVER)
+		return true;
+	/* Two loads, because gcc would turn seen[i] into a plain one. */
+	seen = atomic_load_explicit(&at->r->group[group].seen, memory_order_acquire);
+	unit = layout_unit_of(b->layout, group, at->in_shard);
+	return atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1;
+}
+
+/*
  * A shortcut for records that are mapped and whose unit was checked before: each instruction counts
  * there.  It does what slot_row_land() does.  Returns false if it does not apply.  This may run under
  * the guard, so it neither locks nor allocates.
@@ -257,22 +286,13 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 	const struct reader_group *g = &at->r->group[group];
 	const uint8_t *src = g->data + at->in_shard * g->stride;
 	uint8_t *slot = b->slot->memory;
-	_Atomic uint64_t *seen;
-	uint64_t unit;
 
 	if (b->resident && b->resident[b->first + i].at)
 		return true;
-	if (at->r->check == SHARD_CHECK_ALWAYS || b->slot->doubted || kind_of(b, group, at) != PATH_MAP)
+	if (kind_of(b, group, at) != PATH_MAP || !is_known_sound(b, group, i))
 		return false;
-	if (at->r->check != SHARD_CHECK_NEVER) {
-		/* Two loads, because gcc would turn g->seen[i] into a plain one. */
-		seen = atomic_load_explicit(&g->seen, memory_order_acquire);
-		unit = layout_unit_of(b->layout, group, at->in_shard);
-		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
-			return false;
-	}
 	if (layout_is_block(b->layout, group))
-		copy_stream(slot + b->layout->group_at[group] + (b->first + i) * g->stride, src, (size_t)g->stride);
+		copy_record(slot + b->layout->group_at[group] + (b->first + i) * g->stride, src, g->stride);
 	else
 		layout_spread(b->layout, group, src, b->first + i, slot);
 	return true;
@@ -363,55 +383,95 @@ static void read_leaf(void *context)
 }
 
 /* May the owner of what is kept check this record by its leaf hash? */
-static bool leaves_check(const struct block *b, const struct residents *from, uint32_t group,
-			 const struct shard_reader *r)
+static bool leaves_check(const struct residents *from, uint32_t group, const struct shard_reader *r)
 {
-	return from->check_groups >> group & 1 && !b->slot->by_cpu && r->group[group].unit_records == 1 &&
+	return from->check_groups >> group & 1 && r->group[group].unit_records == 1 &&
 	       (r->check == SHARD_CHECK_DEVICE || r->check == SHARD_CHECK_ALWAYS);
 }
 
 /*
- * Take the records of rows that are kept in memory.  They are not copied.  If a check is due, they
- * are hashed where they are mapped, unless the owner does that.  *left: how many rows are yet to be
- * filled.
+ * A row's record is kept at `src`.  If a check is due, it is hashed where it is mapped, unless the
+ * owner does that.  *left: how many rows are yet to be filled.
  */
+static int take_resident(struct block *b, uint32_t group, uint32_t i, const struct residents *from, struct resident *r,
+			 uint32_t *left)
+{
+	struct slot_row row;
+	int rc = SHARD_OK;
+
+	r->unchecked = leaves_check(from, group, b->at[i].r);
+	if (!r->unchecked && is_known_sound(b, group, i)) {
+		--*left;
+		return SHARD_OK;
+	}
+	row = row_of(b, group, i);
+	/* As if it were at its place already.  Nothing is written there. */
+	row.dst = (uint8_t *)(uintptr_t)mapped_at(b, group, i);
+	if (r->unchecked) {
+		struct leaf_job leaf = {.row = &row};
+
+		rc = reader_guarded_brief(b->at[i].r, read_leaf, &leaf, b->err);
+		r->want = leaf.hash;
+	} else {
+		rc = slot_row_land(&row, row.dst, &b->counts->checked_units, b->err);
+	}
+	if (!rc && !(row.flags && *row.flags & ROW_DAMAGED)) {
+		--*left;
+		return SHARD_OK;
+	}
+	atomic_fetch_sub(r->users, 1); /* fill_raw() finds the damage again, or the row is repaired */
+	r->at = NULL;
+	return rc;
+}
+
+/* May the record of a row be taken where it is kept? */
+static bool may_stay(const struct block *b, uint32_t group, uint32_t i)
+{
+	return b->at[i].path.hot && kind_of(b, group, &b->at[i]) == PATH_MAP;
+}
+
+/* How many rows from this one on have records that are neighbours in their shard? */
+static uint32_t neighbours_from(const struct block *b, uint32_t group, uint32_t first)
+{
+	const struct located *at = &b->at[first];
+	uint32_t count = 1;
+
+	while (first + count < b->count && at[count].r == at->r && at[count].shard == at->shard &&
+	       at[count].in_shard == at->in_shard + count && may_stay(b, group, first + count))
+		count++;
+	return count;
+}
+
+/* Take the records of rows that are kept in memory.  They are not copied. */
 static int take_residents(struct block *b, uint32_t group, uint32_t *left)
 {
 	const struct residents *from = atomic_load_explicit(&b->source->residents, memory_order_acquire);
 	struct resident *resident = from && from->groups >> group & 1 ? slot_residents(b->slot, group) : NULL;
+	uint64_t stride = b->layout->schema->group[group].stride;
 	uint32_t effort = 1; /* so that the first batches come soon, whose other records are copied */
+	uint32_t count;
 	int rc = SHARD_OK;
 
 	b->resident = resident;
 	*left = b->count;
-	for (uint32_t i = 0; !rc && resident && i < b->count; i++) {
+	for (uint32_t i = 0; !rc && resident && i < b->count; i += count) {
 		const struct located *at = &b->at[i];
-		struct resident *r = &resident[b->first + i];
-		struct slot_row row;
+		atomic_uint *users;
+		const uint8_t *src = NULL;
 
-		if (!at->path.hot || kind_of(b, group, at) != PATH_MAP)
-			continue;
-		r->at = from->take(from->context, at->shard, at->r, group, at->in_shard, &effort, &r->users);
-		if (!r->at)
-			continue;
-		row = row_of(b, group, i);
-		/* As if it were at its place already.  Nothing is written there. */
-		row.dst = (uint8_t *)(uintptr_t)mapped_at(b, group, i);
-		r->unchecked = leaves_check(b, from, group, at->r);
-		if (r->unchecked) {
-			struct leaf_job leaf = {.row = &row};
-
-			rc = reader_guarded_brief(at->r, read_leaf, &leaf, b->err);
-			r->want = leaf.hash;
-		} else {
-			rc = slot_row_land(&row, row.dst, &b->counts->checked_units, b->err);
+		count = 1;
+		if (may_stay(b, group, i)) {
+			count = neighbours_from(b, group, i);
+			src = from->take(from->context, at->shard, at->r, group, at->in_shard, &count, &effort, &users);
 		}
-		if (!rc && !(row.flags && *row.flags & ROW_DAMAGED)) {
-			--*left;
-			continue;
+		/* All have users before one can fail: the rows behind that one are let go with the slot. */
+		for (uint32_t k = 0; src && k < count; k++) {
+			resident[b->first + i + k].at = src + k * stride;
+			resident[b->first + i + k].users = users;
+			resident[b->first + i + k].unchecked = false;
 		}
-		atomic_fetch_sub(r->users, 1); /* fill_raw() finds the damage again, or the row is repaired */
-		r->at = NULL;
+		for (uint32_t k = 0; !rc && src && k < count; k++)
+			rc = take_resident(b, group, i + k, from, &resident[b->first + i + k], left);
 	}
 	return rc;
 }
@@ -606,8 +666,8 @@ int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slo
 
 	one.first = row;
 	one.rows = row + 1;
-	one.by_cpu = true;	    /* whether it is sound decides which record it is */
 	slot_let_go_row(&one, row); /* of a record that was tried before and is damaged in another group */
+	one.resident_groups = 0;    /* the CPU checks it: whether it is sound decides which record it is */
 	rc = fill_rows(source, scratch, &one, true, &again, err);
 	counts->checked_units += again.checked_units;
 	return rc;

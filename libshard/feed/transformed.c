@@ -265,11 +265,11 @@ bool transformed_lay_out(struct transformed *t, const struct shard_schema *schem
 {
 	uint64_t record_bytes;
 
-	if (!layout_plan(&t->records, schema, fields, uneven, 1, NULL))
+	if (!layout_plan(&t->records, schema, fields, uneven, 0, 1, NULL))
 		return false;
 	record_bytes = t->records.record_bytes;
 	t->rows = (uint32_t)min_u64(max_u64(RECORDS_BYTES / (record_bytes + 1), ROWS_LEAST), BLOCK_ROWS);
-	return layout_plan(&t->records, schema, fields, uneven, t->rows, NULL);
+	return layout_plan(&t->records, schema, fields, uneven, 0, t->rows, NULL);
 }
 
 bool transformed_open_scratch(const struct transformed *t, struct scratch *scratch)

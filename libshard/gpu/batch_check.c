@@ -73,8 +73,8 @@ static bool alloc_all(struct batch_check *c)
 	c->here_bytes = align_up(c->slots->slot_count * each * sizeof(*c->here), LAYOUT_ALIGN);
 	c->here = buffer_open((size_t)c->here_bytes);
 	if (c->here) {
-		buffer_keep(c->here,
-			    (size_t)c->here_bytes); /* else the GPU might write to the copy of a forked child */
+		/* Else the GPU might write to the copy of a forked child. */
+		buffer_keep(c->here, (size_t)c->here_bytes);
 		memset(c->here, 0, (size_t)c->here_bytes);
 	}
 	c->of = mem_array(c->slots->slot_count, sizeof(*c->of));
@@ -116,6 +116,9 @@ int batch_check_open(struct batch_check **out, struct feed *feed, struct device_
 		c->is_pinned = true;
 		rc = cuda_alloc(c->cuda, c->here_bytes, &c->results, &why);
 	}
+	/* Memory of the GPU comes as it was left, which may be with the results of another loader. */
+	if (!rc)
+		rc = cuda_copy_in(c->cuda, c->results, c->here, c->here_bytes, slots->stream, &why);
 	if (rc) {
 		batch_check_close(c, false);
 		error_set(err, rc,
@@ -274,7 +277,8 @@ static int open_bounce(struct batch_check *c, struct shard_error *err)
 		return error_set(err, SHARD_E_MEMORY, "no memory to copy a record of %" PRIu64 " bytes again",
 				 c->bounce_bytes);
 	buffer_keep(c->bounce, (size_t)c->bounce_bytes);
-	c->bounce_is_pinned = !cuda_pin(c->cuda, c->bounce, c->bounce_bytes, NULL);
+	c->bounce_is_pinned =
+		c->bounce_bytes <= cuda_pin_most_bytes() && !cuda_pin(c->cuda, c->bounce, c->bounce_bytes, NULL);
 	return SHARD_OK;
 }
 
@@ -332,8 +336,8 @@ static int copy_row(struct batch_check *c, const struct slot *from, struct devic
 }
 
 /*
- * Bring the damaged rows again, copy them, and have only these checked.  If damage is an error, bring all rows: the error is
- * then the one that a batch in host memory has.
+ * Bring the damaged rows again, copy them, and have only these checked.  If damage is an error, bring
+ * all rows: the error is then the one that a batch in host memory has.
  */
 static int bring_again(struct batch_check *c, struct device_slot *to, struct shard_error *err)
 {

@@ -3,9 +3,9 @@
  * device_slots.c - slots in the memory of a GPU: they are filled ahead, lent, and taken back
  *
  * The slots of a loader, or of a pool, have one stream on which they are filled: by the copies
- * below, or by a kernel of the pool.  The host waits for neither.  The stream of the borrower waits
- * for the event `ready`.  The filling stream waits for the event `done`, which comes behind the
- * work of the borrower.
+ * below, or by a kernel of the pool.  The host waits for neither, except for the copies of a batch that
+ * the GPU checks.  The stream of the borrower waits for the event `ready`.  The filling stream waits
+ * for the event `done`, which comes behind the work of the borrower.
  *
  * Only the consumer calls these functions.  It has entered the context for the ones that can
  * fail, except where a function says that this is not needed.
@@ -91,7 +91,6 @@ struct device_slot *device_slots_find_free(struct device_slots *o)
 
 		if (o->slot[which].as.lent || o->slot[which].queued)
 			continue;
-		o->next_slot = (which + 1) % o->slot_count;
 		return &o->slot[which];
 	}
 	return NULL;
@@ -115,8 +114,11 @@ int device_slots_end(struct device_slots *o, struct device_slot *s, struct shard
 
 void device_slots_push(struct device_slots *o, struct device_slot *s)
 {
+	uint32_t which = (uint32_t)(s - o->slot);
+
 	s->queued = true;
-	o->queue[o->queue_count++] = (uint32_t)(s - o->slot);
+	o->queue[o->queue_count++] = which;
+	o->next_slot = (which + 1) % o->slot_count;
 }
 
 void device_slots_forget(struct device_slots *o)
@@ -167,14 +169,17 @@ int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream,
 
 /* ---- copies of the slots of a feed to device slots, ahead of the consumer ---- */
 
+#define PIECES_MOST 4096u /* of one call of the driver */
+
 /*
  * A device copy queues one copy for each group of a batch, on the stream of the device slots.  It
  * does so for as many batches as the feed has ready and as there are free slots.  So the next
  * batches are on their way while the trainer works on the one that it has.
  *
- * The host does not wait for copies.  A second stream waits for each copy, and then a thread of the
- * driver gives the host slot back to the feed.  The host only waits while the feed has no batch
- * ready, or while all slots of the feed are being copied.
+ * Before a batch that the GPU checks is lent, the host waits for its copy.  It waits for no other
+ * copy.  A second stream waits for each copy, and then a thread of the driver gives the host slot
+ * back to the feed.  Else the host only waits while the feed has no batch ready, or while all slots
+ * of the feed are being copied.
  */
 
 /* ---- life ---- */
@@ -243,17 +248,16 @@ void device_copy_close(struct device_copy *d, bool inherited)
 
 int device_copy_use_maps(struct device_copy *d, struct shard_error *err)
 {
-	size_t most = (size_t)d->feed->steps.rank.batch_records * (size_t)__builtin_popcount(d->map_groups);
 	uint32_t checked;
 
 	if (d->maps || !d->map_groups)
 		return SHARD_OK;
 	if (!d->pieces.to)
-		d->pieces.to = mem_array(most, sizeof(*d->pieces.to));
+		d->pieces.to = mem_array(PIECES_MOST, sizeof(*d->pieces.to));
 	if (!d->pieces.from)
-		d->pieces.from = mem_array(most, sizeof(*d->pieces.from));
+		d->pieces.from = mem_array(PIECES_MOST, sizeof(*d->pieces.from));
 	if (!d->pieces.bytes)
-		d->pieces.bytes = mem_array(most, sizeof(*d->pieces.bytes));
+		d->pieces.bytes = mem_array(PIECES_MOST, sizeof(*d->pieces.bytes));
 	if (!d->pieces.to || !d->pieces.from || !d->pieces.bytes)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the copies of a batch of %u records",
 				 d->feed->steps.rank.batch_records);
@@ -285,6 +289,15 @@ static int copy_from_ring(struct device_copy *d, uint32_t host, uint64_t at, uin
 	return rc;
 }
 
+/* Queue the copies out of the maps that are listed. */
+static int copy_pieces(struct device_copy *d, struct shard_error *err)
+{
+	int rc = d->pieces.count ? cuda_copy_pieces(d->cuda, &d->pieces, d->device_slots->stream, err) : SHARD_OK;
+
+	d->pieces.count = 0;
+	return rc;
+}
+
 /* Queue the copies of a group of which some records may be resident. */
 static int copy_rows(struct device_copy *d, uint32_t host, uint32_t group, const struct resident *resident,
 		     const struct slot *to, struct shard_error *err)
@@ -304,6 +317,8 @@ static int copy_rows(struct device_copy *d, uint32_t host, uint32_t group, const
 			rc = copy_from_ring(d, host, first + i * stride, (end - i) * stride, to, err);
 			continue;
 		}
+		if (d->pieces.count == PIECES_MOST)
+			rc = copy_pieces(d, err);
 		d->pieces.to[d->pieces.count] = (uintptr_t)to->memory + first + i * stride;
 		d->pieces.from[d->pieces.count] = resident[i].at;
 		d->pieces.bytes[d->pieces.count++] = (end - i) * stride;
@@ -320,7 +335,7 @@ static int copy_groups(struct device_copy *d, uint32_t host, const struct slot *
 	uint64_t at = 0, bytes;
 	int rc = SHARD_OK;
 
-	d->pieces.count = 0;
+	d->pieces.count = 0; /* of a batch that failed */
 	for (uint32_t g = 0; !rc && g < layout->schema->group_count; g++) {
 		const struct resident *resident = d->maps ? slot_residents(from, g) : NULL;
 
@@ -331,9 +346,7 @@ static int copy_groups(struct device_copy *d, uint32_t host, const struct slot *
 			rc = copy_from_ring(d, host, at, bytes, to, err);
 		d->copied_bytes += rc ? 0 : bytes;
 	}
-	if (!rc && d->pieces.count)
-		rc = cuda_copy_pieces(d->cuda, &d->pieces, d->device_slots->stream, err);
-	return rc;
+	return rc ? rc : copy_pieces(d, err);
 }
 
 /* The parts of the ring that the batch in a host slot needs, a bit for each. */
@@ -427,8 +440,8 @@ void device_copy_send_ahead(struct device_copy *d)
 	uint64_t repaired;
 	uint32_t host;
 
-	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host, parts_needed(d, host)) &&
-	       (to = device_slots_find_free(d->device_slots)))
+	while ((to = device_slots_find_free(d->device_slots)) && feed_has_sound(d->feed, &host) &&
+	       pins_knows(&d->pins, host, parts_needed(d, host)))
 		if (take(d, &host, &repaired, NULL) || send(d, host, repaired, to, NULL))
 			return;
 }

@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(GATHER_THREADS) gather_rows(const __grid_const
 
 	for (uint32_t i = 0; i < call.piece_count; i++) {
 		const struct gather_piece *p = &call.piece[i];
-		uint64_t from = slab + p->from_at + (uint64_t)inside * p->bytes;
+		uint64_t from = slab + p->from_at + (uint64_t)inside * p->from_step;
 		uint64_t to = call.to + p->to_at + (uint64_t)(call.first_row + blockIdx.x) * p->bytes;
 
 		if (begin < p->bytes)

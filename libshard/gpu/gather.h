@@ -2,7 +2,8 @@
 /*
  * gather.h - a kernel that gathers a batch from rows that lie anywhere in a pool of slabs
  *
- * Slabs and batches have the same arrays, which begin at different places.  The parameter of the
+ * Slabs and batches have the same arrays, which begin at different places.  A slab may have records
+ * as they lie in their shard instead: then an array is one field of these.  The parameter of the
  * kernel has all that it needs, so only the call crosses the link to the GPU.
  */
 #ifndef SHARD_CUDA_GATHER_H
@@ -17,8 +18,8 @@
 
 struct gather_piece {
 	uint64_t from_at, to_at; /* where the array begins in a slab, and in the batch */
-	uint32_t bytes;		 /* of a row */
-	uint32_t reserved;
+	uint32_t bytes;		 /* of a row, and from one to the next in the batch */
+	uint32_t from_step;	 /* from one to the next in a slab: more, if it has whole records there */
 };
 
 struct gather_call {

@@ -428,7 +428,7 @@ struct device_copy {
 	void **host_done;	      /* [slot_count of the feed] events: the trainer is done with a slot */
 	struct pins pins;
 	struct maps *maps;	   /* NULL: all records are copied from the ring */
-	struct cuda_pieces pieces; /* what one batch takes out of the maps; room for all its rows */
+	struct cuda_pieces pieces; /* that are to be copied out of the maps; room for PIECES_MOST */
 	uint64_t copied_bytes, pageable_bytes, cached_bytes;
 };
 

@@ -328,16 +328,17 @@ static enum map_state lock_piece(struct maps *m, struct map_piece *p, uint64_t s
 
 /* See struct residents. */
 static const uint8_t *take(void *context, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
-			   uint32_t *effort, atomic_uint **users)
+			   uint32_t *count, uint32_t *effort, atomic_uint **users)
 {
 	struct maps *m = context;
 	uint64_t number = in_shard / m->piece_records[group], first = number * m->piece_records[group];
 	struct map_piece *p = find_piece(m, shard, group, number);
 	uint32_t state = MAP_NONE;
 
+	*count = (uint32_t)min_u64(*count, first + m->piece_records[group] - in_shard);
 	if (!p)
 		return NULL;
-	atomic_fetch_add(&p->users, 1);
+	atomic_fetch_add(&p->users, *count);
 	if (*effort && atomic_load(&p->state) == MAP_NONE && !atomic_load(&m->stopped) &&
 	    clock_now_ns() >= atomic_load(&m->retry_ns) &&
 	    atomic_compare_exchange_strong(&p->state, &state, MAP_BUSY)) {
@@ -349,13 +350,13 @@ static const uint8_t *take(void *context, uint64_t shard, struct shard_reader *r
 		*users = &p->users;
 		return p->at + (in_shard - first) * r->group[group].stride;
 	}
-	atomic_fetch_sub(&p->users, 1);
+	atomic_fetch_sub(&p->users, *count);
 	return NULL;
 }
 
 /* ---- life ---- */
 
-/* Those with long records, or of which a run is copied at once. */
+/* Those with long records, or of which a run is copied at once: see run_groups() of slabs.c. */
 uint32_t maps_groups(const struct feed *f)
 {
 	uint32_t groups = feed_resident_groups(f), worthy = 0;

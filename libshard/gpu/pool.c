@@ -91,26 +91,28 @@ static int gather(struct pool *p, const struct order *o, struct device_slot *to,
 
 /* ---- life ---- */
 
-static void add_piece(struct gather_call *call, uint64_t from, uint64_t to, uint64_t bytes)
+static void add_piece(struct gather_call *call, uint64_t from, uint64_t step, uint64_t to, uint64_t bytes)
 {
-	call->piece[call->piece_count++] = (struct gather_piece){from, to, (uint32_t)bytes, 0};
+	call->piece[call->piece_count++] = (struct gather_piece){from, to, (uint32_t)bytes, (uint32_t)step};
 }
 
-/*
- * List the arrays that the kernel copies.  Slabs and batches have the same ones, at other places.
- */
+/* List the arrays of a batch, which the kernel fills, and where a slab has them. */
 static void list_pieces(struct gather_call *call, const struct layout *from, const struct layout *to)
 {
 	const struct shard_schema *s = from->schema;
 
 	for (uint32_t k = 0; k < from->group_count; k++) {
 		uint32_t g = from->group[k];
-		bool large = layout_is_large(&s->group[g]);
+		uint64_t stride = s->group[g].stride;
 
-		if (large)
-			add_piece(call, from->group_at[g], to->group_at[g], s->group[g].stride);
-		for (uint32_t i = 0; !large && i < to->field_count[g]; i++)
-			add_piece(call, from->field[g][i].at, to->field[g][i].at, to->field[g][i].bytes);
+		if (layout_is_block(to, g))
+			add_piece(call, from->group_at[g], stride, to->group_at[g], stride);
+		for (uint32_t i = 0; !layout_is_block(to, g) && i < to->field_count[g]; i++) {
+			const struct spread_field *f = &from->field[g][i];
+
+			add_piece(call, f->at, layout_is_block(from, g) ? stride : f->bytes, to->field[g][i].at,
+				  f->bytes);
+		}
 	}
 }
 

@@ -2,8 +2,8 @@
 /*
  * slabs.c - the slabs that a pool is made of: how many there are, how they are fetched and given back
  *
- * A slab holds rows of a share of the dataset, see order.h, laid out like a batch.  It is a
- * device slot that the pool owns, and that a device copy fills from a feed of runs.  It stays lent
+ * A slab holds rows of a share of the dataset, see order.h, laid out like a batch, but for whole
+ * records of some small groups.  It is a device slot that the pool owns, and that a device copy fills from a feed of runs.  It stays lent
  * as long as a window needs it.  Slabs are numbered as they come, from the first one ever.
  *
  * One stream keeps everything in order, that of the batches.  It waits for slabs, puts batches
@@ -30,6 +30,26 @@
 #define WINDOWS	    3u
 #define STRIDE_MOST (UINT64_C(65535) * GATHER_PART) /* of a record: CUDA allows 65,535 blocks in y */
 
+/*
+ * Small groups of which a slab has records as they lie in the shard: a run of them is one copy, which
+ * the GPU makes itself out of the page cache.  Records of other groups are too short for that, or
+ * more than a quarter of their bytes are padding or fields that nobody wants.
+ */
+static uint32_t run_groups(const struct layout *batch, uint64_t run_records)
+{
+	uint32_t groups = layout_unread_groups(batch);
+
+	for (uint32_t g = 0; g < batch->schema->group_count; g++) {
+		uint64_t stride = batch->schema->group[g].stride, wanted = 0;
+
+		for (uint32_t i = 0; i < batch->field_count[g]; i++)
+			wanted += batch->field[g][i].bytes;
+		if (wanted < stride - stride / 4 || mul_capped(run_records, stride) < cuda_map_least_bytes())
+			groups &= ~(UINT32_C(1) << g);
+	}
+	return groups;
+}
+
 /* Slab length: a whole number of runs, or one run if that alone exceeds the target size. */
 static int plan_slabs(struct pool_plan *p, const struct layout *batch, const struct steps *steps, bool whole,
 		      struct shard_error *err)
@@ -46,7 +66,9 @@ static int plan_slabs(struct pool_plan *p, const struct layout *batch, const str
 	want = min_u64(min_u64(want, rows), UINT32_MAX / 2);
 	p->slab_rows = (uint32_t)(want ? want : 1);
 	p->epoch_slabs = ceil_div(rows, p->slab_rows);
-	if (!layout_plan(&p->slab, batch->schema, batch->fields, 0, p->slab_rows, NULL))
+	/* A pool that holds everything reads a record once, so its memory matters more. */
+	if (!layout_plan(&p->slab, batch->schema, batch->fields, 0,
+			 whole ? 0 : run_groups(batch, steps_run_records(steps)), p->slab_rows, NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a run of %" PRIu64 " records does not fit memory; set a smaller order.run_records",
 				 r);

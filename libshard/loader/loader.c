@@ -74,7 +74,7 @@ static int open_parts(struct shard_loader *l, struct shard_dataset *ds, struct s
 		rc = loader_open_transformed(l, err);
 	if (rc)
 		return rc;
-	if (!layout_plan(&l->layout, &l->ds->m.schema, l->o.fields, l->ds->uneven_groups, l->o.batch_records,
+	if (!layout_plan(&l->layout, &l->ds->m.schema, l->o.fields, l->ds->uneven_groups, 0, l->o.batch_records,
 			 l->transformed ? l->transformed->remade : NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",

@@ -12,6 +12,7 @@ Arrays are read-only.  NumPy, PyTorch and JAX take those of batches without a co
 """
 
 from . import _batch  # noqa: F401
+from ._concat import Concat, Zip, concat, zip
 from ._core import Array, Batch
 from ._core import version as _version
 from ._dataset import Dataset, open
@@ -50,6 +51,7 @@ __all__ = [
     "Batch",
     "ChannelStats",
     "ClosedError",
+    "Concat",
     "CorruptError",
     "Dataset",
     "DeviceError",
@@ -71,9 +73,12 @@ __all__ = [
     "UnsupportedError",
     "VerifyReport",
     "Writer",
+    "Zip",
     "balanced",
+    "concat",
     "mix",
     "open",
     "pack",
     "version_details",
+    "zip",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of batches: items that are not there, and images where each has a size of its own."""
+"""Of batches: another device, items that are not there, and images where each has a size of its own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, NoReturn
 
 from ._core import Array, Batch
 from ._errors import ArgumentError
-from ._options import as_text, public, show
+from ._options import as_flag, as_text, public, show
 
 _SIZE = "_size"  # behind the name of the field
 _CHANNELS = 4
+_PARTS = ("index", "flags", "valid", "component", "epoch", "step", "position")
 
 
 @public("images")
@@ -40,6 +41,35 @@ def images(self: Batch[Any], field: str | None = None) -> list[Any]:
         else:
             out.append(_reshaped(row[:count], (height, width, shape[2])))
     return out
+
+
+@public("to")
+def to(self: Batch[Any], device: Any, *, non_blocking: bool = False) -> Batch[Any]:
+    """Another batch, of tensors on this device, as ``batch.to("cuda")``.
+
+    All that are tensors are moved, attributes such as ``valid`` as well; numbers and lists of texts
+    stay as they are.  As with a tensor, what is on the device already is not copied, so it still
+    lies in the loader's memory.  ``non_blocking`` is that of PyTorch: for batches of a loader with
+    ``pin_memory=True``.
+    """
+    if isinstance(device, (bool, float)) or device is None or type(device).__name__ in ("dtype", "Tensor"):
+        raise TypeError(
+            f"device={show(device)}; must be a device, such as 'cuda'; batch['image'].float() changes the type of a field"
+        )
+    options = {"non_blocking": as_flag("non_blocking", non_blocking)}
+    parts = {name: getattr(self, name, None) for name in _PARTS if name not in self.item_names}
+    moved = [_moved(name, value, device, options) for name, value in (*self.items(), *parts.items())]
+    fields, attributes = moved[: len(self)], moved[len(self) :]
+    return Batch(dict(zip(self, fields)), **dict(zip(parts, attributes)), items=self.item_names)
+
+
+def _moved(name: str, value: Any, device: Any, options: dict[str, bool]) -> Any:
+    if isinstance(value, Array) or hasattr(value, "__array__") and not hasattr(value, "to"):
+        raise TypeError(
+            f"batch.to({show(device)}): {name!r} is not a tensor of PyTorch but of type {type(value).__name__}; "
+            "libshard.torch.Loader gives tensors, and jax.device_put() moves a batch of JAX"
+        )
+    return value.to(device, **options) if hasattr(value, "to") else value
 
 
 def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
@@ -72,4 +102,5 @@ def missing(self: Batch[Any], name: object) -> NoReturn:
 
 
 Batch.__missing__ = missing  # type: ignore[attr-defined]
+Batch.to = to  # type: ignore[method-assign]
 Batch.images = images  # type: ignore[method-assign]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 from . import _core
 from ._description import ChannelStats, Field, Schema, Stats, Value, VerifyReport
 from ._errors import (
+    ArgumentError,
     CorruptError,
     Error,
     MismatchError,
@@ -35,9 +36,9 @@ class Dataset(_core.Dataset, Selectable):
 
     ``len(ds)`` is the number of records.  ``ds[i]`` is one record as a dict: numbers for scalars,
     ``str`` or ``bytes`` for strings, a list of ``str`` for a list of texts, read-only arrays for
-    all others, which point into the file (uncompressed data is not copied).  ``ds[10:20]`` and
-    ``ds[[5, 3, 8]]`` give several, with the records on the first axis: views where the records
-    are neighbours in one shard, copies else.  They are read when they are looked into, and no
+    all others, which point into the file (uncompressed data is not copied).  ``ds[10:20]``,
+    ``ds[[5, 3, 8]]`` and ``ds[mask]``, with a bool for each record, give several, with the records
+    on the first axis: views where the records are neighbours in one shard, copies else.  They are read when they are looked into, and no
     other group of fields with them.  Above 16,384 shards, all arrays are copies.
     Every record is checked against its hash when it is first used, and when it is read from a disk
     again.
@@ -184,6 +185,34 @@ class Dataset(_core.Dataset, Selectable):
         those that are stored beside it."""
         return column_of(self, field)
 
+    @public("Dataset.index_of")
+    def index_of(self, key: str) -> int:
+        """The number of the record with this key: the other way of :meth:`key`.
+
+        The first call reads all keys, and keeps 16 bytes for each.  Raises ``KeyError`` if no
+        record has it, and :class:`ArgumentError` if several have.
+        """
+        count, first, second = self._find_key(as_text("key", key, "the key of a record"))
+        if not count:
+            raise ArgumentError(
+                "the records of this dataset have no keys; libshard.pack(..., key=...) and shardpack images write them",
+                "bad argument",
+            )
+        if first is None:
+            raise KeyError(f"no record has the key {show(key)}; ds.key(0) is {show(self.key(0))}")
+        if second is not None:
+            raise ArgumentError(
+                f"the key {show(key)} is not of one record alone: records {first} and {second} have it; take them by "
+                "number",
+                "bad argument",
+            )
+        return first
+
+    @public("Dataset.by_key")
+    def by_key(self, key: str) -> dict[str, Value]:
+        """The record with this key, such as ``"cat/17.jpg"``: ``ds[ds.index_of(key)]``."""
+        return self[self.index_of(key)]
+
     @public("Dataset.load_selection")
     def load_selection(self, path: Path) -> Selection:
         """What ``selection.save(path)`` or ``shardcat select`` wrote.
@@ -251,6 +280,11 @@ def opened(option: str, source: Any) -> Dataset:
             hint = f"give it the {type(source).__name__}'s .selection"
         elif hasattr(source, "sources"):
             hint = "a mixture is for libshard.Loader and libshard.torch.Loader"
+        elif hasattr(source, "datasets"):
+            hint = (
+                "to train on what libshard.concat() made, let 'shardpack merge A B -o C' make one dataset of it, which "
+                "links the shards: each record then comes once in an epoch; or libshard.mix([a, b]) mixes them by weight"
+            )
     elif isinstance(source, (list, tuple)) and any(isinstance(part, (Dataset, Selection)) for part in source):
         hint = "libshard.mix([a, b]) makes one of several"
     raise TypeError(f"{option}={show(source)}; must be a libshard.Dataset, a selection, or the path of one; {hint}")

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from ._errors import ArgumentError
+
+if TYPE_CHECKING:
+    from ._description import Schema
 
 _LIGHTNING = ("lightning.pytorch.", "pytorch_lightning.")
 
@@ -38,6 +42,13 @@ def check_overfit(sequential: bool) -> None:
         if (frame.f_globals.get("__name__") or "").startswith(_LIGHTNING):
             _refuse_overfit(frame)
         frame = frame.f_back
+
+
+def check_records(schema: Schema) -> None:
+    """:func:`check_collate`, of records that have arrays."""
+    arrays = [f.name for f in schema if f.kind != "string" and f.shape and f.semantic != "length"]
+    if arrays:
+        check_collate(f"arrays of libshard, such as field {arrays[0]!r} of a record,")
 
 
 def check_collate(kinds: str) -> None:

@@ -16,11 +16,13 @@ _RECORDS = {
     "head": "show(5) shows 5 records, and select(range(5)) are the first 5",
     "sample": "split(0.1) chooses a tenth by chance",
     "train_test_split": "split(0.9) gives two parts",
-    "random_split": "split(0.9) gives two parts",
+    "random_split": "split([0.9, 0.1]) gives two parts",
     "sort": "select() takes numbers, but a selection is in the order of the dataset",
-    "zip": "fields that belong together are packed as fields of one dataset",
-    "concatenate": "libshard.mix([a, b]) trains on several datasets",
-    "concat": "libshard.mix([a, b]) trains on several datasets",
+    "zip": "libshard.zip(ds, embedding=array) has columns beside a dataset",
+    "add_column": "libshard.zip(ds, embedding=array) has columns beside a dataset",
+    "weights": "libshard.balanced(ds) has all classes equally often, and libshard.mix([a, b], [3, 1]) weights selections",
+    "concatenate": "libshard.concat([a, b]) has the records of both, and libshard.mix([a, b]) trains on both",
+    "concat": "libshard.concat([a, b]) has the records of both, and libshard.mix([a, b]) trains on both",
     "num_rows": "len(ds) is the number of records",
     "shape": "len(ds) is the number of records, and ds.schema has the shapes of fields",
     "features": "ds.schema has the fields",
@@ -68,8 +70,8 @@ _ARRAY = (
     "torch.as_tensor(array) makes one"
 )
 _BATCH = (
-    "a batch is a dict, as {name: x.to(device) for name, x in batch.items()}; device='cuda' of "
-    "libshard.torch.Loader gives batches on the GPU"
+    "a batch is a dict of fields; batch.to(device) moves all of them, and device='cuda' of libshard.torch.Loader gives "
+    "batches on the GPU"
 )
 
 

@@ -8,12 +8,15 @@ import operator
 import threading
 import time
 import warnings
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
+from ._concat import Zip
 from ._core import Batch
 from ._dataset import Dataset, opened
-from ._errors import ArgumentError
+from ._errors import ArgumentError, Error, MismatchError
 from ._hints import Hinting
 from ._mix import Mixture
 from ._options import (
@@ -29,11 +32,11 @@ from ._options import (
     whole,
 )
 from ._selection import Selection
-from ._summary import gpu_is_here, summary_of
+from ._summary import gpu_is_here, is_label, prometheus_of, rates_of, summary_of
 from ._transform import Transform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from _typeshed import WriteableBuffer
 
@@ -65,8 +68,15 @@ _ELSEWHERE = {
     "timeout": "a loop waits until a batch is there, and ^C ends it",
     "in_order": "batches always come in order",
     "num_replicas": "world= is the number of ranks",
+    "weights": "a record comes once in an epoch, so that a resume is exact; libshard.balanced(ds) has all classes equally "
+    "often, and libshard.mix([ds.where(...), ds.where(...)], [3, 1]) weights groups of records",
+    "num_epochs": "for epoch in range(loader.epoch, n): for batch in loader: ...; epochs=None has no end",
+    "steps": "max_steps= ends loops after that many batches",
+    "repeat": "epochs=None is a loop without an end",
+    "infinite": "epochs=None is a loop without an end",
 }
 _ELSEWHERE["batch_sampler"] = _ELSEWHERE["sampler"]
+_ELSEWHERE["sample_weights"] = _ELSEWHERE["replacement"] = _ELSEWHERE["weights"]
 
 PADDED = 1  #: a bit of ``Batch.flags``: the row repeats a record, to fill the last batch of all ranks
 SUBSTITUTED = 2  #: a bit of ``Batch.flags``: the record is damaged, and the row repeats another one
@@ -86,18 +96,21 @@ class LoaderBase(Hinting, Generic[T]):
     @public("libshard.Loader", lambda loader, name: _refuse_option(type(loader), name))
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Path,
+        dataset: Dataset | Selection | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         fields: Iterable[str] | None = None,
         items: str | Iterable[str] = "rows",
         strings: str = "rows",
-        transform: Transform | Callable[[Batch[Any]], Any] | None = None,
+        transform: Transform | Callable[[Any], Any] | Sequence[Transform | Callable[[Any], Any]] | None = None,
         transform_as_stored: str | Iterable[str] = (),
+        transform_ahead: SupportsIndex = 0,
         shuffle: bool | str = True,
         seed: SupportsIndex = 0,
         rank: SupportsIndex | None = None,
         world: SupportsIndex | None = None,
+        epochs: SupportsIndex | None = 1,
+        max_steps: SupportsIndex | None = None,
         drop_last: bool | None = None,
         tail: str | None = None,
         prefetch: SupportsIndex = 2,
@@ -123,7 +136,7 @@ class LoaderBase(Hinting, Generic[T]):
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
-        or the path of one.  ``batch_size``: records per rank.  ``fields``: the names of those that
+        a :class:`Zip` of one and its columns, or the path of one.  ``batch_size``: records per rank.  ``fields``: the names of those that
         are wanted; by default all.  What is stored apart from them is neither read nor checked.
         ``items``: the other items of a batch, behind its fields.  ``"rows"`` are ``index``,
         ``flags``, ``valid`` and, of mixtures, ``component``: all that has a number for each row.
@@ -134,7 +147,12 @@ class LoaderBase(Hinting, Generic[T]):
         them; or ``"lists"`` of ``str``, or of ``bytes`` where they are not text.  Of a field that is
         a list of texts, each row is a list of ``str``.
         ``transform``: a :class:`Transform` of images, by the threads that fill batches; or a
-        function of a batch, which is called in the loop, and what it returns is delivered.
+        function of a batch, which is called in the loop, and what it returns is delivered; or a list
+        of functions, each of which gets what the one before it returned, with a :class:`Transform`
+        as the first item if there is one.
+        ``transform_ahead``: batches that the functions work on ahead of the loop, in a thread; 0:
+        they are called in the loop.  They are called in the same order, one at a time, and what one
+        raises comes where its batch would.  The loader has memory for as many batches more.
         ``transform_as_stored``: names of fields that a :class:`Transform` need not move.  Masks and
         boxes follow by their semantic.  A field that has none and looks like one of them, or like
         points, is refused until it is named here; so are further images.
@@ -146,6 +164,11 @@ class LoaderBase(Hinting, Generic[T]):
         ``rank``, ``world``: which share of the epoch is ours; by default that of
         ``torch.distributed`` if it was initialized, else as torchrun sets RANK and WORLD_SIZE.  A
         loop raises if that changed since the loader was made.
+
+        ``epochs``: 1, and a loop is an epoch; or None, and a loop goes on from epoch to epoch
+        without an end.  ``max_steps``: batches that all loops get together, those before a state
+        that was loaded included; then a loop ends, and further ones have none.  The state is behind
+        the last of them, also in the middle of an epoch.
 
         ``tail``: what to do with records that do not fill the ranks' last batch: ``"keep"`` a
         smaller batch (world 1 only, and the default there), ``"drop"`` them (the default of larger
@@ -194,8 +217,8 @@ class LoaderBase(Hinting, Generic[T]):
         which batches are gathered there; 0: none.
 
         ``pin_most``: bytes of the page cache to page-lock at most, so that the GPU reads records of
-        64 KiB and more there by itself; 0: none.  The default is half of the memory that is
-        available, divided by the ranks that may run on this host.
+        64 KiB and more there by itself, and shorter ones for a pool; 0: none.  The default is half
+        of the memory that is available, divided by the ranks that may run on this host.
 
         ``check_ranks``: where the loader is shared out over all ranks of ``torch.distributed``, a
         loop raises whose epoch, place, dataset, order or batch size is another one than on rank 0;
@@ -227,6 +250,14 @@ class LoaderBase(Hinting, Generic[T]):
             )
         if place != "cpu" and self.copy:
             raise ArgumentError("copy=True needs device='cpu'; on a GPU copy what is to be kept", "bad argument")
+        self.zipped = dataset if isinstance(dataset, Zip) else None
+        if isinstance(dataset, Zip):
+            if place != "cpu":
+                raise ArgumentError(
+                    "libshard.zip() needs device='cpu', where its columns are; batch.to('cuda') moves all of a batch",
+                    "bad argument",
+                )
+            dataset = dataset.source
         self.selection = dataset if isinstance(dataset, Selection) else None
         self.mixture = dataset if isinstance(dataset, Mixture) else None
         source = self.selection or self.mixture
@@ -240,12 +271,11 @@ class LoaderBase(Hinting, Generic[T]):
             kind = choice("shuffle", shuffle, _SHUFFLES)
         else:
             kind = int(not as_flag("shuffle", shuffle))
-        if not (transform is None or isinstance(transform, Transform) or callable(transform)):
-            raise TypeError(f"transform={show(transform)}; must be a libshard.Transform or a function of a batch")
-        if transform is not None and not isinstance(transform, Transform):
-            check_function("transform", transform, "batch")
         self.transform = transform
-        as_stored = _as_stored(transform_as_stored, transform)
+        self._of_images, self._functions = _transforms(transform)
+        as_stored = _as_stored(transform_as_stored, self._of_images, bool(self._functions))
+        self._ahead = self._works_ahead(whole("transform_ahead", transform_ahead), place)
+        self._is_endless, self._steps_most = _lengths(epochs, max_steps)
         self._is_sequential = kind == 1
         lists = choice("strings", strings, _STRINGS) == 1
         if lists and place != "cpu":
@@ -265,7 +295,7 @@ class LoaderBase(Hinting, Generic[T]):
             shuffle=kind,
             tail=_no_tail(tail, drop_last) if self.mixture else _tail(tail, drop_last, self.world, self._is_sequential),
             prefetch=whole("prefetch", prefetch),
-            max_held=whole("max_held", max_held),
+            max_held=_held(whole("max_held", max_held), self._ahead),
             thread_count=whole("threads", threads),
             window_runs=whole("window_runs", window_runs),
             lane_count=whole("lanes", lanes),
@@ -288,10 +318,15 @@ class LoaderBase(Hinting, Generic[T]):
             resume_appended=as_flag("resume_appended", resume_appended),
             pin=pins_ring,
             make_memory=make_memory,
-            transform=transform._for(self.dataset, as_stored) if isinstance(transform, Transform) else None,
+            transform=self._of_images and self._of_images._for(self.dataset, as_stored),
         )
         self.batch_size = operator.index(batch_size)
-        self._function_ns = 0  # in a function that is the transform
+        self._function_ns = self._function_wait_ns = 0  # in functions of the transform, and until they were done
+        self._metrics: dict[str, int | bool] = {}  # stats() when they were asked for last
+        self._place: _Place | None = None  # of a loop whose functions work ahead
+        self._left: tuple[int, int, int] | None = None  # as the core says it, of such a loop
+        self._run_on: tuple[int, int] | None = None  # where it ended, if an epoch of a mixture begins there
+        self._step_count, self._has_warned = 0, False  # batches that loops had, if there is a max_steps
         self._resumed_at: tuple[int, int] | None = None  # where a state put the loader last
         if self.world > 1 and self._is_sequential and not self.mixture and tail is None and drop_last is None:
             self._warn_of_repeats()
@@ -325,9 +360,15 @@ class LoaderBase(Hinting, Generic[T]):
         the middle of one.
 
         Of a mixture, those of the first epoch: a later one has one less if the epoch before took
-        some of its records.
+        some of its records.  With ``max_steps`` that many, if they are fewer or ``epochs`` is None.
         """
-        return self._core.step_count()
+        count, most = self._core.step_count(), self._steps_most
+        if self._is_endless and most is None:
+            raise TypeError(
+                f"a loop with epochs=None has no end, and so no len(); an epoch has {count} batches, and max_steps= sets "
+                "an end"
+            )
+        return count if most is None else most if self._is_endless else min(count, most)
 
     def __iter__(self) -> Iterator[Batch[T]]:
         """The epoch where the loader stands: all of it, or what is left if a state was loaded in
@@ -336,25 +377,42 @@ class LoaderBase(Hinting, Generic[T]):
         An epoch that a loop left early is over: the next loop begins the next one.  That is so
         after ``break``, ``islice``, an exception, and a look at ``next(iter(loader))``.
         """
-        return self._finish(map(self._make, self._batches()))
+        if self._is_endless or self._steps_most is not None or self._ahead:
+            return _Loop(self)
+        return map(self._transformed, self._epoch()) if self._functions else self._epoch()
 
-    def _finish(self, batches: Iterator[Batch[T]]) -> Iterator[Any]:
-        """By the function that was given as transform, if one was."""
-        if self.transform is None or isinstance(self.transform, Transform):
-            return batches
-        return map(self._transformed, batches)
+    def _epoch(self) -> Iterator[Batch[T]]:
+        """The batches of an epoch, before functions work on them."""
+        return map(self._make, self._batches())
 
     def _transformed(self, batch: Any) -> Any:
         begin = time.perf_counter_ns()
         try:
-            return self.transform(batch)  # type: ignore[operator, misc]
+            for function in self._functions:
+                batch = function(batch)
+            return batch
         except StopIteration as e:  # which would end the loop, as if the epoch had no more batches
             raise RuntimeError("the function that was given as transform raised StopIteration") from e
         finally:
             self._function_ns += time.perf_counter_ns() - begin
 
+    def _works_ahead(self, count: int, place: str) -> int:
+        """How many batches functions work on ahead, if they can."""
+        if count and not self._functions:
+            raise ArgumentError(
+                f"transform_ahead={count} is for functions, and transform has none; a libshard.Transform and the "
+                "reading of records are ahead of the loop in any case, by prefetch=",
+                "bad argument",
+            )
+        if count and place != "cpu":
+            raise ArgumentError(
+                f"transform_ahead={count} needs device='cpu': work on a GPU is queued, and its stream is that of the loop",
+                "bad argument",
+            )
+        return count
+
     def _batches(self) -> Iterator[Batch[Array]]:
-        """The batches of a loop, if it may begin."""
+        """The batches of a loop over an epoch, if it may begin."""
         _frameworks.check_loop(self.world, self._is_sequential)
         if not self._is_given:
             _ranks.check_unchanged((self.rank, self.world), self._needs_group)
@@ -362,10 +420,18 @@ class LoaderBase(Hinting, Generic[T]):
             "the next loop begins epoch {next}, and the other {rest} batches of epoch {epoch} do not"
             " come"
         )
+        self._left = self._run_on = None
         batches = map(_copied, self._core) if self.copy and not self._keeps else iter(self._core)
+        if self.zipped is not None:
+            batches = map(self._with_columns, batches)
         first = self._first_rank() if self._check_ranks and self.world > 1 else None
         loops = None if first is None else _ranks.loops_of(first, self.world)
         return batches if loops is None else _ranks.Watched(batches, loops, self._thread, self._line)
+
+    def _with_columns(self, batch: Batch[Array]) -> Batch[Array]:
+        assert self.zipped is not None
+        batch.update(self.zipped._beside(batch.index.tolist()))
+        return batch
 
     def _first_rank(self) -> int | None:
         """The rank in ``torch.distributed`` that has our share 0; None if that is not known."""
@@ -383,7 +449,7 @@ class LoaderBase(Hinting, Generic[T]):
             "seed": order["seed"],
             "shuffle": f"{order['kind']} ({', '.join(parts)})",
             "batch_size": self.batch_size,
-            "batches of an epoch": len(self),
+            "batches of an epoch": self._core.step_count(),
             "epoch": first.epoch,
             "position": first.position,
         }
@@ -399,9 +465,9 @@ class LoaderBase(Hinting, Generic[T]):
 
     def _warn_of_a_look(self, what: str) -> None:
         """If the last loop went on in the middle of an epoch, and took one batch only."""
-        epoch, done, taken = self._core.left() or (0, 0, 0)
+        epoch, done, taken = self._left or self._core.left() or (0, 0, 0)
         if taken == 1 and done > 1:
-            what = what.format(epoch=epoch, next=epoch + 1, rest=len(self) - done, done=done)
+            what = what.format(epoch=epoch, next=epoch + 1, rest=self._core.step_count() - done, done=done)
             warnings.warn(
                 f"a loop that went on in the middle of epoch {epoch} was left after one batch, so {what}: "
                 "to look at a batch, open another loader",
@@ -420,7 +486,7 @@ class LoaderBase(Hinting, Generic[T]):
         Of a mixture, that is behind the records that the last batch of the epoch before has taken,
         if that is the epoch that comes next.
         """
-        epoch, here = whole("epoch", epoch, 64), self._core.tell()
+        epoch, here = whole("epoch", epoch, 64), self._tell()
         if here == self._resumed_at and epoch == here[0]:
             return
         if here == self._resumed_at and epoch < here[0]:
@@ -434,14 +500,41 @@ class LoaderBase(Hinting, Generic[T]):
             self._warn_of_a_look(
                 "set_epoch({epoch}) begins that epoch again, with the {done} batches that are done"
             )
-        if self.mixture is None or not self._core.begins(epoch):
+        place = self._place
+        if place is not None and self.mixture is not None and place.epoch < epoch == here[0]:
+            return  # it comes next, behind the last step of the epoch before
+        if self._run_on == here and epoch == here[0] and self.mixture is not None:
+            return
+        if place is not None or self.mixture is None or not self._core.begins(epoch):
             self._core.seek(epoch, 0)
+            self._place = self._left = self._run_on = None
+
+    def _go_back(self) -> None:
+        """A loop whose functions work ahead is over: batches that it did not deliver were not taken."""
+        place, self._place = self._place, None
+        if place is None or place.next is None or self.closed:
+            return
+        try:
+            if place.taken and place.next == place.epoch:  # it was left early
+                self._core.seek(place.epoch + 1, 0)
+                self._left = place.epoch, place.step + 1, place.taken
+                self._run_on = place.epoch + 1, 0
+            else:
+                self._core.resume(place.token)
+                self._run_on = place.here if place.epoch < place.here[0] else None
+        except Error:  # of a loader that was inherited by fork: each call says so
+            pass
+
+    def _tell(self) -> tuple[int, int]:
+        """Epoch and position of the batch that the loop gets next."""
+        here = self._core.tell()  # which says so if the loader is closed
+        return self._place.here if self._place is not None else here
 
     def _skip(self, steps: int) -> None:
         """Leave out the first steps of the epoch."""
         if steps == 0:
             return
-        epoch, position = self._core.tell()
+        epoch, position = self._tell()
         if position or self.mixture is not None:
             raise ArgumentError(
                 f"{steps} batches are to be left out, and the loader stands behind the start of epoch {epoch} already, "
@@ -453,7 +546,7 @@ class LoaderBase(Hinting, Generic[T]):
     @property
     def epoch(self) -> int:
         """Of the batch that comes next."""
-        return self._core.tell()[0]
+        return self._tell()[0]
 
     @property
     def ring_bytes(self) -> int:
@@ -483,14 +576,18 @@ class LoaderBase(Hinting, Generic[T]):
         the batch that the loop got last.  A loop that was left early has ended its epoch: then the
         state begins the next one, as the next loop would, and this warns.
         """
-        left = self._core.left()
+        left = self._left or self._core.left()
         if left:
             warnings.warn(
-                f"the loop was left after step {left[1]} of {len(self)}, so this state begins epoch {left[0] + 1}; "
+                f"the loop was left after step {left[1]} of {self._core.step_count()}, so this state begins epoch {left[0] + 1}; "
                 f"call state_dict() inside the loop to go on behind step {left[1]}",
                 stacklevel=stack_level(),
             )
-        return {"libshard": 1, "token": self._core.token()}
+        token = self._core.token()  # which says so if the loader is closed
+        state: dict[str, Any] = {"libshard": 1, "token": token if self._place is None else self._place.token}
+        if self.zipped is not None:
+            state["columns"] = self.zipped.digest
+        return state if self._steps_most is None else state | {"steps": self._step_count}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where ``state_dict()`` was called.  Reads no record before that place.
@@ -502,16 +599,61 @@ class LoaderBase(Hinting, Generic[T]):
         """
         if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
             raise ArgumentError("this state is not from state_dict() of a libshard loader", "bad argument")
+        steps = state.get("steps")
+        if self._steps_most is not None and steps is None:
+            raise ArgumentError(
+                "this state does not say how many batches came before it, since its loader had no max_steps; open this "
+                "one without max_steps, too, and count steps in the loop",
+                "bad argument",
+            )
+        columns = state.get("columns")
+        if self.zipped is not None and columns is not None and columns != self.zipped.digest:
+            raise MismatchError(
+                f"the state belongs to columns {show(columns)[1:17]}..., and these are {self.zipped.digest[:16]}...: open "
+                "the loader with the same datasets and arrays beside its dataset",
+                "not as the manifest says",
+            )
+        count = 0 if steps is None else whole("the steps of the state", steps, 64)
         self._core.resume(as_text("token", state["token"]))
+        self._place = self._left = self._run_on = None
+        self._step_count = count
         self._resumed_at = self._core.tell()
 
     def stats(self) -> dict[str, int | bool]:
         """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads.
 
-        ``function_ns`` is the time in the function that was given as ``transform``, in the loop's
-        thread.
+        ``function_ns`` is the time in the functions that were given as ``transform``, and
+        ``function_wait_ns`` the time that loops waited for them: the same, unless ``transform_ahead``
+        lets them work ahead.
         """
-        return self._core.stats() | {"function_ns": self._function_ns}
+        waited = self._function_wait_ns if self._ahead else self._function_ns
+        return self._core.stats() | {"function_ns": self._function_ns, "function_wait_ns": waited}
+
+    def metrics(self) -> dict[str, float]:
+        """Rates since the last call of this, or since the first batch, for TensorBoard and such: a
+        dict of numbers.
+
+        ``batches_per_second``, ``records_per_second`` and ``bytes_per_second``.  Parts of the time,
+        from 0 to 1: ``wait_fraction``, in which the loop waited for batches;
+        ``function_fraction`` and ``function_wait_fraction``, as :meth:`stats` has them;
+        ``threads_fill_fraction`` and ``threads_wait_fraction``, in which threads filled batches and
+        waited for memory.  ``damaged_rows`` is a count since the loader was opened.
+        """
+        now, before = self.stats(), self._metrics
+        self._metrics = now
+        return rates_of(now, before)
+
+    def prometheus(self, **labels: str) -> str:
+        """Counters in the text format of Prometheus: ``loader.prometheus(loader="train", rank="0")``.
+
+        A loader belongs to one thread: make the text there, and let the thread that serves it serve
+        the last one.
+        """
+        for name, value in labels.items():
+            if not is_label(name):
+                raise ArgumentError(f"prometheus: {show(name)} is not a name of a label: letters, digits and _", "bad argument")
+            as_text(name, value, "the value of a label")
+        return prometheus_of(self.stats(), labels)
 
     def summary(self) -> str:
         """One line for a log: rates, who waited for whom, and which side is the slower one.
@@ -529,13 +671,193 @@ class LoaderBase(Hinting, Generic[T]):
         state = (
             "closed"
             if self.closed
-            else f"{len(self):,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
+            else f"{self._core.step_count():,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
         )
         return f"<libshard.Loader of {self.selection or self.mixture or repr(self.dataset.path)}: {state}>"
 
 
 # Not as a method of the class: to type checkers a loader would then be an iterator.
 setattr(LoaderBase, "__next__", LoaderBase._next)  # noqa: B010
+
+
+class _Place:
+    """Where a loop is whose functions work ahead: behind the batch that it got last.
+
+    The core is behind the one that was begun last.
+    """
+
+    __slots__ = ("token", "here", "epoch", "step", "taken", "next")
+
+    def __init__(self, token: str, here: tuple[int, int]) -> None:
+        self.token, self.here = token, here
+        self.next: int | None = None  # the epoch of the first batch that was begun and not delivered
+        self.epoch, self.step, self.taken = here[0], -1, 0  # of the last batch; batches that the loop had of its epoch
+
+
+class _Begun:
+    """A batch that the core gave: its work, and the place behind it.  Or what the core raised instead."""
+
+    __slots__ = ("work", "error", "token", "here", "epoch", "step")
+
+    def __init__(self, work: Future[Any] | None, error: Exception | None, batch: Any, core: _core.Loader) -> None:
+        self.work, self.error = work, error
+        if error is None:
+            self.token, self.here, self.epoch, self.step = core.token(), core.tell(), batch.epoch, batch.step
+
+
+class _Loop(Generic[T]):
+    """A loop that goes on over the ends of epochs, or ends at a step, or whose functions work ahead.
+
+    One that works ahead takes batches from the core before it delivers them, in the thread of the
+    loop.  While they wait, the loader's place is a :class:`_Place`.  If the loop ends before they were
+    delivered, the core goes back, so that all is as if they had not been taken.
+    """
+
+    def __init__(self, loader: LoaderBase[T]) -> None:
+        self.loader = loader
+        self.begun: deque[_Begun] = deque()
+        self.place: _Place | None = None
+        self.pool: ThreadPoolExecutor | None = None
+        self.worker: list[int] = []  # its thread
+        self.had = self.gave = self.ended = False  # did this epoch have a batch, and the loop?  Has it come to its end?
+        if loader._place is not None:  # a loop is under way, and ends with this
+            loader._go_back()
+            loader._left = None
+        self.ended = self._is_spent()
+        self.batches: Iterator[Batch[T]] | None = None if self.ended else loader._epoch()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def _is_spent(self) -> bool:
+        most = self.loader._steps_most
+        return most is not None and self.loader._step_count + len(self.begun) >= most
+
+    def __next__(self) -> Any:
+        if self.loader.closed and not self.ended:
+            self.loader._core.tell()  # which says so
+        return self._next_ahead() if self.loader._ahead else self._next_now()
+
+    def _next_now(self) -> Any:
+        loader = self.loader
+        if self._is_spent():
+            self._stop()
+        batch = self._take()
+        if batch is None:
+            self.batches, self.ended = None, True
+            raise StopIteration
+        loader._step_count += 1
+        self.gave = True
+        return loader._transformed(batch) if loader._functions else batch
+
+    def _next_ahead(self) -> Any:
+        loader = self.loader
+        if loader._place is not self.place:  # the loader is elsewhere: these do not come
+            self.begun.clear()
+        if self._is_spent() and not self.begun:
+            self._stop()
+        if self.place is None and self.batches is not None and loader._place is None:
+            self.place = loader._place = _Place(loader._core.token(), loader._core.tell())
+            note = self.worker.append
+            self.pool = ThreadPoolExecutor(1, "libshard-transform", lambda: note(threading.get_ident()))
+        elif not self.ended and (loader._place is not self.place or (self.place is None and self.batches is not None)):
+            self._forget()
+            raise ArgumentError(
+                "this loop is over: another one began, or set_epoch() or load_state_dict() was called, and a loader has "
+                "one place; open a loader for each loop",
+                "bad argument",
+            )
+        while self.batches is not None and len(self.begun) <= loader._ahead and not self._is_spent():
+            if self.begun and self.begun[-1].error is not None:
+                break
+            if not self._begin():
+                break
+        if not self.begun:
+            self._stop()
+        return self._deliver(self.begun.popleft())
+
+    def _begin(self) -> bool:
+        """The work of the next batch.  False if there is none."""
+        loader = self.loader
+        try:
+            batch = self._take()
+        except Exception as e:  # it comes where the batch would
+            self.begun.append(_Begun(None, e, None, loader._core))
+            return False
+        if batch is None:
+            return False
+        assert self.pool is not None
+        one = _Begun(None, None, batch, loader._core)
+        self.begun.append(one)
+        if self.place is not None and self.place.next is None:
+            self.place.next = one.epoch
+        one.work = self.pool.submit(loader._transformed, batch)
+        return True
+
+    def _deliver(self, one: _Begun) -> Any:
+        loader, place = self.loader, self.place
+        assert place is not None
+        if one.error is not None:
+            raise one.error
+        place.taken = place.taken + 1 if one.epoch == place.epoch else 1
+        place.token, place.here, place.epoch, place.step = one.token, one.here, one.epoch, one.step
+        place.next = self.begun[0].epoch if self.begun and self.begun[0].error is None else None
+        loader._step_count += 1
+        self.gave = True
+        assert one.work is not None
+        begin = time.perf_counter_ns()
+        try:
+            return one.work.result()
+        finally:
+            loader._function_wait_ns += time.perf_counter_ns() - begin
+            del one  # a traceback would hold the batch
+
+    def _take(self) -> Batch[T] | None:
+        """The next batch of this epoch or of those that follow; None at the end."""
+        while self.batches is not None:
+            batch = next(self.batches, None)
+            if batch is not None:
+                self.had = True
+                return batch
+            if not self.loader._is_endless:
+                return None
+            if not self.had:
+                raise ArgumentError("epochs=None: an epoch has no batch, so the loop would never have one", "bad argument")
+            self.had = False
+            self.batches = self.loader._epoch()
+        return None
+
+    def _stop(self) -> NoReturn:
+        """The end of the loop: that of an epoch, or max_steps."""
+        loader, is_spent = self.loader, self._is_spent()
+        if self.batches is None and is_spent and not self.gave and not loader._has_warned:
+            loader._has_warned = True
+            warnings.warn(
+                f"max_steps={loader._steps_most} batches were taken, so this loop has none, and no loop after it",
+                stacklevel=stack_level(),
+            )
+        if self.batches is not None and is_spent and not loader.closed:
+            token = loader._core.token()
+            self.batches = None
+            loader._core.resume(token)  # else the epoch would be over, as after break
+        self._forget()
+        self.ended = True
+        if self.place is not None and loader._place is self.place:
+            loader._place = None
+        raise StopIteration
+
+    def _forget(self) -> None:
+        if self.pool is not None:  # a function that still works holds a batch
+            self.pool.shutdown(wait=threading.get_ident() not in self.worker, cancel_futures=True)
+        self.pool = self.batches = None
+        self.begun.clear()
+
+    def __del__(self) -> None:
+        """Batches that were begun and not delivered have not been taken."""
+        loader, place = self.loader, self.place
+        self._forget()  # the core's loop is over, too
+        if place is not None and loader._place is place:
+            loader._go_back()
 
 
 class Loader(LoaderBase["Array"]):
@@ -549,8 +871,8 @@ class Loader(LoaderBase["Array"]):
     One thread at a time.  After ``fork`` the child has to open a loader of its own.
     """
 
-    def __iter__(self) -> Iterator[Batch[Array]]:
-        return self._finish(self._batches())
+    def _epoch(self) -> Iterator[Batch[Array]]:
+        return self._batches()
 
 
 def _refuse_option(cls: type, name: str) -> NoReturn:
@@ -574,12 +896,53 @@ def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
     return 0 if wanted is None else sum(1 << i for i, name in enumerate(names) if name in chosen)
 
 
-def _as_stored(wanted: Any, transform: object) -> tuple[str, ...]:
+def _transforms(given: Any) -> tuple[Transform | None, tuple[Callable[[Any], Any], ...]]:
+    """What threads do to images, and the functions that get batches."""
+    listed = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    if not listed and given is not None:
+        raise ArgumentError(f"transform={show(given)}; has nothing in it: leave it out", "bad argument")
+    for place, one in enumerate(listed):
+        if isinstance(one, Transform):
+            if place:
+                raise ArgumentError(
+                    f"transform: item {place} is a libshard.Transform; there may be one, and it must be the first: threads "
+                    "crop images as they fill a batch, before a function gets it",
+                    "bad argument",
+                )
+        elif not callable(one):
+            raise TypeError(
+                f"transform={show(one)}; must be a libshard.Transform, a function of a batch, or a list of these"
+            )
+        else:
+            check_function("transform", one, "batch")
+    of_images = listed[0] if listed and isinstance(listed[0], Transform) else None
+    return of_images, tuple(one for one in listed if one is not of_images)
+
+
+def _held(count: int, ahead: int) -> int:
+    """Batches that are held while the next is taken: those of the loop, and those that functions work on."""
+    if ahead and count and count + ahead >= 1 << 32:
+        raise ArgumentError(f"transform_ahead={ahead} is too many batches", "bad argument")
+    return count + ahead if count else 0
+
+
+def _lengths(epochs: SupportsIndex | None, max_steps: SupportsIndex | None) -> tuple[bool, int | None]:
+    """Is there no end of epochs?  And how many batches do all loops have?"""
+    if epochs is not None and whole("epochs", epochs, 64) != 1:
+        raise ArgumentError(
+            f"epochs={show(epochs)}; must be 1, where a loop is an epoch, or None, where it has no end; for some epochs "
+            "write for epoch in range(loader.epoch, 3): for batch in loader: ...",
+            "bad argument",
+        )
+    return epochs is None, None if max_steps is None else whole("max_steps", max_steps, 64, least=1)
+
+
+def _as_stored(wanted: Any, transform: Transform | None, has_functions: bool) -> tuple[str, ...]:
     """Names of the fields that a transform shall leave as they are."""
     option = "transform_as_stored"
     names = tuple(dict.fromkeys(as_text(option, name) for name in as_names(option, wanted, "['boxes']")))
-    if names and not isinstance(transform, Transform):
-        said = "there is none" if transform is None else "transform is a function, which moves what it likes"
+    if names and transform is None:
+        said = "transform is a function, which moves what it likes" if has_functions else "there is none"
         raise ArgumentError(
             f"transform_as_stored={show(list(names))} is for a libshard.Transform, and {said}; leave it out",
             "bad argument",

@@ -14,9 +14,10 @@ from ._hints import Hinting
 from ._options import as_items, as_number, as_path, as_text, check_function, number_in, public, show, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Never, TypeAlias
 
+    from ._concat import Concat
     from ._core import Array
     from ._dataset import Dataset
     from ._description import Value
@@ -37,24 +38,26 @@ class Selectable(Hinting):
 
     def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Value]]:
         """For ``torch.utils.data.DataLoader``, which asks for the records of a batch."""
-        dataset = self._source()[0]
-        arrays = [f.name for f in dataset.schema if f.kind != "string" and f.shape and f.semantic != "length"]
-        if arrays:
-            _frameworks.check_collate(f"arrays of libshard, such as field {arrays[0]!r} of a record,")
+        _frameworks.check_records(self._source()[0].schema)
         records: Any = self
         return [records[number] for number in numbers]
 
-    def __add__(self, other: object) -> NoReturn:
-        raise TypeError("datasets are not added: libshard.mix([a, b]) trains on several at once")
+    def __add__(self, other: Any) -> Concat:
+        """``a + b``: the records of a, then those of b, as :func:`libshard.concat` has them."""
+        from ._concat import concat
 
-    __radd__ = __add__
+        return concat([self, other])  # type: ignore[list-item]
+
+    def __radd__(self, other: object) -> NoReturn:
+        raise TypeError(f"{show(other)} + a dataset: libshard.concat([a, b]) puts records one behind the other")
 
     @public("select")
     def select(self, records: Iterable[SupportsIndex]) -> Selection:
         """Those with these numbers, of the dataset in either case: a :class:`Selection`.
 
         Each once, in any order.  Numbers below 0 are refused.  Arrays of integers are taken as they
-        are, however long.  An array of bools is a mask with one for each record of the dataset.
+        are, however long.  An array or a list of bools is a mask with one for each record of the
+        dataset.
         """
         dataset, of = self._source()
         values = _buffer(records)
@@ -97,30 +100,23 @@ class Selectable(Hinting):
         return Selection(dataset, chosen)
 
     @public("split")
-    def split(self, *fractions: float, seed: SupportsIndex = 0) -> tuple[Selection, ...]:
+    def split(self, *fractions: float | Sequence[float], seed: SupportsIndex = 0,
+              by: str | None = None) -> tuple[Selection, ...]:
         """Parts by chance, without a record in common.
 
-        ``train, rest = ds.split(0.9)``: a tenth remains.  ``ds.split(0.8, 0.1)`` gives three.  The
-        same seed gives the same parts, on any machine.
+        ``train, rest = ds.split(0.9)``: a tenth remains.  ``ds.split(0.8, 0.1)`` gives three, and
+        ``ds.split([0.8, 0.1, 0.1])``, a list that makes 1, gives as many as it has.  The same seed
+        gives the same parts, on any machine.  The parts are cut from n records in an order by
+        chance, at the sums of the fractions times n, each rounded to the nearest.
+
+        ``by``: the name of a field of whole numbers or of text.  Records with the same value come
+        to the same part, as those of one patient should.  Then values are in an order by chance, and
+        one comes to the part that the middle of its records is in; parts are as large as that allows.
         """
         dataset, of = self._source()
-        if any(hasattr(fraction, "__len__") and not isinstance(fraction, str) for fraction in fractions):
-            raise TypeError(f"split({show(fractions[0])}): give the fractions one by one, as in ds.split(0.8, 0.1)")
-        cuts, parts = [0.0], [as_number("fractions", fraction) for fraction in fractions]
-        for part in parts:
-            cuts.append(cuts[-1] + part)
-        if not parts or not all(0 < part < 1 for part in parts) or cuts[-1] > 1 + 1e-9:
-            raise ArgumentError(f"fractions={show(fractions)}; must be above 0, and 1 at most together", "bad argument")
-        if len(fractions) > 1 and 1 - 1e-9 < cuts[-1] < 1 - 1e-12:
-            raise ArgumentError(
-                f"fractions={show(fractions)}; together they are {cuts[-1]!r}: is there a part for the rest? Give "
-                "some that make 1, or leave at least 1e-9",
-                "bad argument",
-            )
-        if len(fractions) == 1 or cuts[-1] < 1 - 1e-9:
-            cuts.append(1.0)
-        cuts[-1] = 1.0
-        number = whole("seed", seed, 64)
+        cuts, number = _cuts(fractions), whole("seed", seed, 64)
+        if by is not None:
+            return _split_by(dataset, of, as_text("by", by, "the name of a field"), cuts, number)
         return tuple(
             Selection(dataset, _core.Selection.fraction(dataset, of, begin, end, number))
             for begin, end in zip(cuts, cuts[1:])
@@ -210,13 +206,17 @@ class Selection(Selectable):
 def no_mask(places: Iterable[SupportsIndex]) -> list[SupportsIndex]:
     """Numbers as a list.  A mask would be read as zeros and ones."""
     listed = places.tolist() if hasattr(places, "tolist") else list(places)
-    if any(isinstance(p, bool) or type(p).__name__ in ("bool", "bool_") for p in listed):
+    if any(is_bool(p) for p in listed):
         raise ArgumentError(
             "a mask of bools is not a list of numbers: numpy.flatnonzero(mask) gives them, and select(mask) takes a "
-            "mask of NumPy with one bool for each record of the dataset",
+            "mask with one bool for each record of the dataset",
             "bad argument",
         )
     return listed
+
+
+def is_bool(value: object) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def load_selection(dataset: Dataset, path: Path) -> Selection:
@@ -232,6 +232,81 @@ def _again(dataset: Dataset, records: array[int]) -> Selection:
     return dataset.select(records)
 
 
+def _cuts(fractions: tuple[Any, ...]) -> list[float]:
+    """Where parts begin and end, from 0 to 1."""
+    given: Any = fractions
+    is_list = len(fractions) == 1 and hasattr(fractions[0], "__len__") and not isinstance(fractions[0], str)
+    if is_list:
+        given = as_items("fractions", fractions[0], "numbers that make 1, such as [0.8, 0.2]")
+    elif any(hasattr(fraction, "__len__") and not isinstance(fraction, str) for fraction in fractions):
+        raise TypeError(f"split({show(fractions[0])}, ...): give the fractions one by one, or as one list")
+    cuts, parts = [0.0], [as_number("fractions", fraction) for fraction in given]
+    for part in parts:
+        cuts.append(cuts[-1] + part)
+    if is_list and parts and all(part > 0 for part in parts) and abs(cuts[-1] - 1) > 1e-9:
+        raise ArgumentError(
+            f"fractions={show(given)}; a list must make 1 together, and this makes {cuts[-1]:.9g}; ds.split(0.8, 0.1) "
+            "gives the rest as a part of its own, and ds.select(range(100)) a number of records",
+            "bad argument",
+        )
+    if not parts or not all(0 < part < 1 or part == 1 and is_list for part in parts) or cuts[-1] > 1 + 1e-9:
+        raise ArgumentError(f"fractions={show(given)}; must be above 0, and 1 at most together", "bad argument")
+    if len(parts) > 1 and 1 - 1e-9 < cuts[-1] < 1 - 1e-12 and not is_list:
+        raise ArgumentError(
+            f"fractions={show(given)}; together they are {cuts[-1]!r}: is there a part for the rest? Give "
+            "some that make 1, or leave at least 1e-9",
+            "bad argument",
+        )
+    if not is_list and (len(parts) == 1 or cuts[-1] < 1 - 1e-9):
+        cuts.append(1.0)
+    cuts[-1] = 1.0
+    return cuts
+
+
+def groups_of(dataset: Dataset, of: _core.Selection | None, field: str) -> dict[Any, array[int]]:
+    """Records by the value of a field of whole numbers or text, values ascending."""
+    values: list[Any]
+    known = dataset.schema[field] if field in dataset.schema else None
+    records = range(len(dataset)) if of is None else of.records(0, len(of)).tolist()
+    if known is not None and known.kind == "string":
+        values = [dataset[record][field] for record in records]
+    else:
+        column = column_of(dataset, field)  # which says so if there is no such field
+        if column.ndim > 1 or not column.dtype.startswith(("int", "uint", "bool")):
+            raise ArgumentError(
+                f"field {field!r} is {column.dtype} {list(column.shape[1:]) or ''}".rstrip()
+                + "; must be a whole number or a text in each record, so that a record has one value",
+                "bad argument",
+            )
+        listed = column.tolist()
+        values = [listed[record] for record in records]
+    groups: dict[Any, array[int]] = {}
+    for record, value in zip(records, values):
+        groups.setdefault(value, array("q")).append(record)
+    return {value: groups[value] for value in sorted(groups)}
+
+
+def _split_by(dataset: Dataset, of: _core.Selection | None, field: str, cuts: list[float],
+              seed: int) -> tuple[Selection, ...]:
+    groups = list(groups_of(dataset, of, field).values())
+    parts = [array("q") for _ in cuts[1:]]
+    count, before, place = sum(map(len, groups)), 0, 0
+    for number in _core.shuffle(seed, len(groups), 0, len(groups)).tolist():
+        group = groups[number]
+        while 2 * before + len(group) >= 2 * count * cuts[place + 1]:  # the last one is 1, and not reached
+            place += 1
+        parts[place] += group
+        before += len(group)
+    for place, part in enumerate(parts):
+        if not part:
+            raise ArgumentError(
+                f"split: part {place} of {len(parts)} would have no record, since field {field!r} has {len(groups)} values "
+                f"in {count} records, and those of one value stay together; give fewer or other fractions, or another seed",
+                "bad argument",
+            )
+    return tuple(Selection(dataset, _core.Selection.of_records(dataset, part)) for part in parts)
+
+
 def _buffer(records: Iterable[SupportsIndex]) -> memoryview | array[int]:
     """Numbers or a mask where they lie; or, of objects without a buffer of either, a list."""
     if hasattr(records, "__array__") and not isinstance(records, _core.Array):
@@ -242,7 +317,10 @@ def _buffer(records: Iterable[SupportsIndex]) -> memoryview | array[int]:
     try:
         view = memoryview(records)  # type: ignore[arg-type]
     except (TypeError, ValueError):  # no buffer, or one of a type that has no format
-        return _numbers("records", records)
+        listed = as_items("records", records.tolist() if hasattr(records, "tolist") else records, "whole numbers")
+        if listed and all(is_bool(v) for v in listed):
+            return memoryview(bytes(map(bool, listed))).cast("?")
+        return _numbers("records", listed)
     if view.ndim != 1:
         raise TypeError(f"records: an array of {view.ndim} axes; must have one")
     if view.format == "?" or view.format in _NUMBERS:
@@ -261,7 +339,7 @@ def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:
     except OverflowError:
         raise ArgumentError(f"{what}: a number is not one of 64 bits with a sign", "bad argument") from None
     if any(isinstance(v, bool) for v in listed):
-        raise TypeError(f"{what}: a list of bools is not a list of numbers; numpy.array(list) makes a mask of it")
+        raise TypeError(f"{what}={show(values)}: bools and numbers are mixed; a mask has bools alone")
     return numbers
 
 

@@ -58,6 +58,64 @@ def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def rates_of(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, float]:
+    """Of what happened between two ``Loader.stats()``: rates, and parts of the time from 0 to 1."""
+    s = {name: now[name] - before.get(name, 0) for name in now}
+    elapsed, threads = s["elapsed_ns"], now["thread_count"]
+
+    def part(ns: int, of: int) -> float:
+        return min(1.0, ns / of) if of > 0 else 0.0  # a thread counts its time when it is done, whenever it began
+
+    rates = {
+        f"{name}_per_second": s[counter] * 1e9 / elapsed if elapsed > 0 else 0.0
+        for name, counter in (("batches", "batch_count"), ("records", "record_count"), ("bytes", "bytes"))
+    }
+    return rates | {
+        "wait_fraction": part(s["next_wait_ns"], elapsed),
+        "function_fraction": part(s["function_ns"], elapsed),
+        "function_wait_fraction": part(s["function_wait_ns"], elapsed),
+        "threads_fill_fraction": part(s["fill_ns"], elapsed * threads),
+        "threads_wait_fraction": part(s["slot_wait_ns"], elapsed * threads),
+        "damaged_rows": float(now["substituted_count"] + now["masked_count"]),
+    }
+
+
+# Of stats(): what Prometheus calls it, and what it is.
+_COUNTERS = {
+    "batch_count": ("batches", "Batches that loops took."),
+    "record_count": ("records", "Records in them."),
+    "bytes": ("bytes", "Bytes in them."),
+    "elapsed_ns": ("elapsed_seconds", "Time since the first batch was asked for."),
+    "next_wait_ns": ("wait_seconds", "Time that loops waited for a batch."),
+    "function_ns": ("function_seconds", "Time in the functions given as transform."),
+    "function_wait_ns": ("function_wait_seconds", "Time that loops waited for these functions."),
+    "fill_ns": ("fill_seconds", "Time in which threads filled batches, the sum of all threads."),
+    "slot_wait_ns": ("slot_wait_seconds", "Time in which threads waited for memory, the sum of all threads."),
+    "substituted_count": ("substituted_rows", "Damaged rows that others stand for."),
+    "masked_count": ("masked_rows", "Damaged rows that are zeros."),
+}
+_LABEL = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+def is_label(name: str) -> bool:
+    return _LABEL.fullmatch(name) is not None and not name.startswith("__")
+
+
+def prometheus_of(s: Mapping[str, int], labels: Mapping[str, str]) -> str:
+    """Counters in the text format of Prometheus."""
+    quoted = (
+        f'{name}="' + value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") + '"'
+        for name, value in labels.items()
+    )
+    where = ",".join(quoted)
+    lines = []
+    for counter, (name, text) in _COUNTERS.items():
+        name = f"libshard_{name}_total"
+        value = f"{s[counter] / 1e9:.9f}" if counter.endswith("_ns") else str(s[counter])
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} counter", f"{name}{{{where}}} {value}" if where else f"{name} {value}"]
+    return "\n".join(lines) + "\n"
+
+
 def _slower_side(s: Mapping[str, int]) -> str:
     waited = s["next_wait_ns"] >= s["elapsed_ns"] // 100
     slots_ran_out = s["slot_wait_ns"] >= s["elapsed_ns"] * s["thread_count"] // 10
@@ -66,8 +124,8 @@ def _slower_side(s: Mapping[str, int]) -> str:
     if not waited or (slots_ran_out and s["next_wait_count"] <= 1):
         # That one was the first batch, which no thread could prepare.
         line = "the trainer is the slower side since the first batch" if waited else "the trainer is the slower side"
-        if 10 * s["function_ns"] >= s["elapsed_ns"]:
-            line += f", and {_percent(s['function_ns'], s['elapsed_ns'])} of the time is its transform function's"
+        if 10 * s["function_wait_ns"] >= s["elapsed_ns"]:
+            line += f", and {_percent(s['function_wait_ns'], s['elapsed_ns'])} of the time is its transform function's"
         return line
     if slots_ran_out:
         return "each side waits for the other at times: add slots"
@@ -88,6 +146,8 @@ def summary_of(s: Mapping[str, int], could_be_faster: bool = False) -> str:
     parts = [f"{_bytes_rate(s['bytes'], elapsed_ns)}, {_rate(s['record_count'], elapsed_ns)} records/s"]
     if s["function_ns"]:
         parts.append(f"transform function {_percent(s['function_ns'], elapsed_ns)}")
+        if s["function_wait_ns"] != s["function_ns"]:
+            parts[-1] += f" ahead of the loop, which waited for it {_percent(s['function_wait_ns'], elapsed_ns)}"
     parts.append(
         f"next waited {_percent(s['next_wait_ns'], elapsed_ns)}"
         f" ({s['next_wait_count']:,} of {s['batch_count']:,} times)"

@@ -7,11 +7,10 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypedDict, Union
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from _typeshed import WriteableBuffer
 
-    from ._core import Batch
     from ._transform import Transform
 
 Path: TypeAlias = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -41,10 +40,12 @@ class LoaderOptions(TypedDict, total=False):
     fields: Iterable[str] | None
     items: str | Iterable[str]
     strings: str
-    transform: Transform | Callable[[Batch[Any]], Any] | None
+    transform: Transform | Callable[[Any], Any] | Sequence[Transform | Callable[[Any], Any]] | None
     transform_as_stored: str | Iterable[str]
+    transform_ahead: SupportsIndex
     shuffle: bool | str
     seed: SupportsIndex
+    max_steps: SupportsIndex | None
     drop_last: bool | None
     tail: str | None
     prefetch: SupportsIndex

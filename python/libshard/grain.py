@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
 import grain
 import numpy as np
 
+from ._errors import ArgumentError
 from ._loader import Loader
 from ._options import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._concat import Zip
     from ._core import Array, Batch
     from ._dataset import Dataset
     from ._mix import Mixture
@@ -40,7 +42,7 @@ class IterDataset(grain.IterDataset[dict[str, np.ndarray[Any, Any]]]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Path,
+        dataset: Dataset | Selection | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         epochs: SupportsIndex | None = None,
@@ -53,6 +55,8 @@ class IterDataset(grain.IterDataset[dict[str, np.ndarray[Any, Any]]]):
         of :class:`libshard.Loader`.  Each iterator opens a loader of its own.
         """
         super().__init__()
+        if options.get("max_steps") is not None:
+            raise ArgumentError("max_steps is not for Grain: epochs= ends an iterator, or islice()", "bad argument")
         self._source, self._batch_size = dataset, batch_size
         self._options: dict[str, Any] = {**options, "rank": rank, "world": world, "copy": True}
         self._epochs = None if epochs is None else whole("epochs", epochs, 64)

@@ -21,6 +21,7 @@ from ._loader import LoaderBase, show_device
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ._concat import Zip
     from ._dataset import Dataset
     from ._mix import Mixture
     from ._selection import Selection
@@ -68,12 +69,13 @@ class Loader(LoaderBase["jax.Array"]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Path,
+        dataset: Dataset | Selection | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         sharding: Any = None,
         rank: SupportsIndex | None = None,
         world: SupportsIndex | None = None,
+        epochs: SupportsIndex | None = 1,
         **options: Unpack[LoaderOptions],
     ) -> None:
         """
@@ -90,15 +92,17 @@ class Loader(LoaderBase["jax.Array"]):
             raise ArgumentError("device must be 'cpu' for JAX; sharding= puts batches on devices", "bad argument")
         if options.get("pin_memory"):
             raise ArgumentError("pin_memory must be False for JAX, which copies to GPUs by itself", "bad argument")
+        if options.get("transform_ahead"):
+            raise ArgumentError("transform_ahead must be 0 for JAX, which computes while Python goes on", "bad argument")
         if rank is None and world is None and jax.process_count() > 1:
             rank, world = jax.process_index(), jax.process_count()
-        super().__init__(dataset, batch_size, rank=rank, world=world, **options)
+        super().__init__(dataset, batch_size, rank=rank, world=world, epochs=epochs, **options)
         self.sharding = sharding
         self._max_held = int(options.get("max_held", 2))
         self._delivered: list[list[weakref.ref[jax.Array]]] = []  # of each batch, what lies in the loader's memory
 
-    def __iter__(self) -> Iterator[Batch[jax.Array]]:
-        return self._finish(map(self._make, self._patiently(self._batches())))
+    def _epoch(self) -> Iterator[Batch[jax.Array]]:
+        return map(self._make, self._patiently(self._batches()))
 
     def _patiently(self, batches: Iterator[Batch[Array]]) -> Iterator[Batch[Array]]:
         while True:

@@ -35,6 +35,7 @@ from ._transform import Transform, as_images, like_images
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._concat import Zip
     from ._mix import Mixture
     from ._types import LoaderOptions, Path
 
@@ -83,12 +84,13 @@ class Loader(LoaderBase[torch.Tensor]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Path,
+        dataset: Dataset | Selection | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         channels_last: bool = False,
         rank: SupportsIndex | None = None,
         world: SupportsIndex | None = None,
+        epochs: SupportsIndex | None = 1,
         mesh: Mesh | None = None,
         dims: str | Sequence[str] = ("dp",),
         tokens: str | None = "int64",
@@ -146,9 +148,9 @@ class Loader(LoaderBase[torch.Tensor]):
             with torch.cuda.device(device):
                 options["device"] = f"cuda:{torch.cuda.current_device()}"
                 options["stream"] = torch.cuda.current_stream().cuda_stream or 1
-                super().__init__(dataset, batch_size, rank=rank, world=world, **options)
+                super().__init__(dataset, batch_size, rank=rank, world=world, epochs=epochs, **options)
         else:
-            super().__init__(dataset, batch_size, rank=rank, world=world, **options)
+            super().__init__(dataset, batch_size, rank=rank, world=world, epochs=epochs, **options)
         self._turned = self._hwc() if self.channels_last else frozenset()
         if self.channels_last:
             _warn_of_others(self.dataset, self._turned, options.get("fields"))
@@ -201,8 +203,8 @@ class Loader(LoaderBase[torch.Tensor]):
 
     def _hwc(self) -> frozenset[str]:
         """Images whose channels come last in a batch."""
-        names, transform = _images(self.dataset), self.transform
-        if not isinstance(transform, Transform):
+        names, transform = _images(self.dataset), self._of_images
+        if transform is None:
             return names
         field = transform._for(self.dataset)[0]
         stored = self.dataset.schema[field]

@@ -36,9 +36,11 @@ list() { find "${places[@]}" ! -type d ! -name '*.pyc' ! -name __pycache__ ! -pa
 
 cp "$wheel" "$work"
 # auditwheel looks at the extension only.
-newest=$(cd "$work" && unzip -q "$wheel" '*/scripts/*' -d commands &&
-	readelf --version-info commands/*/scripts/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+newest=$(cd "$work" && python3 -m zipfile -e "$wheel" whole &&
+	readelf --version-info whole/*/scripts/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 [ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ] || die "the commands want $newest"
+[ "$(readelf --file-header "$work"/whole/*/scripts/* | grep -c 'Type: *DYN')" = 2 ] ||
+	die "the commands have the same addresses in each run"
 ! on "$python -c 'import libshard'" 2>/dev/null || die "libshard is there already; uninstall it first"
 list >"$work/before"
 words=$(on "$python -m pip install --help" | grep -o -- '--break-system-packages' | head -n 1 || true)
@@ -72,11 +74,22 @@ for number, photo in enumerate(photos):
     picture.convert("P").save(made / f"{number}_palette.png")
     picture.convert("CMYK").save(made / f"{number}_cmyk.jpg")
 END
+# AVIFs of every kind.  Their colours are not the same with every libavif and libyuv.
+PYTHONPATH=$here/tests/cli python3 - "$work/avif/all" <<'END'
+import base64, pathlib, sys
+from avif_files import FILES
+
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir(parents=True)
+for name, (digest, data) in FILES.items():
+    if digest:
+        (folder / f"{name}.avif").write_bytes(base64.b85decode(data))
+END
 tar -C "$work/photos/train" -cJf "$work/photos.tar.xz" gravel
 tar -C "$work/photos/train" -cjf "$work/photos.tar.bz2" coffee
 number=0
 for options in 'photos/train' 'photos/train --compress lz4' 'photos/train --dtype f16 --crop 96 --resize 120' \
-	'photos/train --layout chw --order source' 'photos.tar.xz photos.tar.bz2'; do
+	'photos/train --layout chw --order source' 'photos.tar.xz photos.tar.bz2' 'avif --resize 32 --exif apply'; do
 	number=$((number + 1))
 	# shellcheck disable=SC2086 # words
 	(cd "$work" && "$build/bin/shardpack" images -o "here$number" --quiet $options)

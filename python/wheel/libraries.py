@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libraries.py ARCH FOLDER|python-headers - build the static libraries that go into the wheel.
+"""libraries.py ARCH FOLDER|sources FOLDER|python-headers - build the static libraries that go into
+the wheel, or only fetch their sources.
 
 LIBRARIES is the one table of what the wheel contains: what is built, what `--version` names, whose
 licences go along and what the SBOM lists all come from it.  A source is the tarball whose SHA-256
 stands here, or nothing is built.  It is taken from the folder that WHEEL_SOURCES names.  If it is
-not there, `apt-get source` is asked for it, by the sources that this machine's apt was given.
+not there, apt is asked for a source package that has it, at the mirror that this machine uses.
+
+Debian has most tarballs as the projects publish them.  Those with `dfsg` in their names were packed
+again, without files that Debian may not have, and libyuv publishes none.  Mirrors drop what no
+suite has any more, and unstable changes every day: then a row needs its next release, or a folder
+WHEEL_SOURCES in which the old tarballs were kept.
 
 FOLDER gets `bin`, with a compiler named `cc` and its tools, and `prefix`, with headers, libraries
 and their .pc files.  The compiler is Zig's clang, which brings glibc 2.28 to link with.
 A library is built again when its row, its tarball, the compiler or a library that it needs changes.
 """
 
+import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GLIBC = "2.28"
+SUITES = ("sid", "forky", "trixie", "bookworm")  # of Debian, which have a tarball
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # meson comes by pip
 FLAGS = "-fPIC -g0 -fno-sanitize=undefined -ffunction-sections -fdata-sections"
 
 
@@ -29,7 +39,7 @@ class Library:
     name: str
     version: str
     home: str  # the project, where the tarball is published
-    debian: str  # source package and version of the same tarball
+    debian: str  # a source package that has the tarball
     tarball: str
     sha256: str
     licence: str  # an SPDX expression
@@ -41,7 +51,7 @@ class Library:
 
 LIBRARIES = [
     Library(
-        "zlib", "1.3.2", "https://zlib.net", "zlib 1:1.3.dfsg+really1.3.2-4",
+        "zlib", "1.3.2", "https://zlib.net", "zlib",
         "zlib_1.3.dfsg+really1.3.2.orig.tar.gz",
         "7b6903eb019983987b7112eccf90f1703f1c6c0e0cede36564bf611d19ca579d", "Zlib", ("LICENSE",),
         # Not by its CMakeLists.txt: Debian leaves out contrib, which that wants.
@@ -49,20 +59,20 @@ LIBRARIES = [
             make libz.a; make install""",
     ),
     Library(
-        "zstd", "1.5.7", "https://facebook.github.io/zstd", "libzstd 1.5.7+dfsg-4",
+        "zstd", "1.5.7", "https://facebook.github.io/zstd", "libzstd",
         "libzstd_1.5.7+dfsg.orig.tar.xz",
         "0c092ef267edce57ba7f3f2645c861f72eaf5e76273c6c3632869423464b90a5", "BSD-3-Clause", ("LICENSE",),
         cmake=("source=build/cmake", "-DZSTD_BUILD_PROGRAMS=OFF", "-DZSTD_BUILD_SHARED=OFF",
                "-DZSTD_BUILD_TESTS=OFF", "-DZSTD_LEGACY_SUPPORT=OFF", "-DZSTD_MULTITHREAD_SUPPORT=OFF"),
     ),
     Library(
-        "lz4", "1.10.0", "https://lz4.org", "lz4 1.10.0-10", "lz4_1.10.0.orig.tar.gz",
+        "lz4", "1.10.0", "https://lz4.org", "lz4", "lz4_1.10.0.orig.tar.gz",
         "537512904744b35e232912055ccf8ec66d768639ff3abe5788d90d792ec5f48b", "BSD-2-Clause", ("lib/LICENSE",),
         cmake=("source=build/cmake", "-DLZ4_BUILD_CLI=OFF", "-DLZ4_BUILD_LEGACY_LZ4C=OFF",
                "-DBUILD_STATIC_LIBS=ON"),
     ),
     Library(
-        "xxhash", "0.8.3", "https://xxhash.com", "xxhash 0.8.3-2", "xxhash_0.8.3.orig.tar.gz",
+        "xxhash", "0.8.3", "https://xxhash.com", "xxhash", "xxhash_0.8.3.orig.tar.gz",
         "aae608dfe8213dfd05d909a57718ef82f30722c392344583d3f39050c7f29a80", "BSD-2-Clause", ("LICENSE",),
         # Only the header: it is compiled into the library.
         make="""install -D -m644 xxhash.h $PREFIX/include/xxhash.h; install -d $PREFIX/lib/pkgconfig
@@ -70,7 +80,7 @@ LIBRARIES = [
                 >$PREFIX/lib/pkgconfig/libxxhash.pc""",
     ),
     Library(
-        "liburing", "2.15", "https://github.com/axboe/liburing", "liburing 2.15-1", "liburing_2.15.orig.tar.gz",
+        "liburing", "2.15", "https://github.com/axboe/liburing", "liburing", "liburing_2.15.orig.tar.gz",
         "efd299ff27cde40a45efc7dbb97ebe40a0c461921cb462f1d62611642bb4ee86", "MIT", ("LICENSE",),
         make="""# Its own way without libc needs a compiler that does not take -ffreestanding to mean "no headers".
             ./configure --prefix=$PREFIX --libdir=$PREFIX/lib --cc=$CC --use-libc >configure.log
@@ -82,13 +92,13 @@ LIBRARIES = [
                 $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/liburing.pc""",
     ),
     Library(
-        "jansson", "2.15.1", "https://github.com/akheron/jansson", "jansson 2.15.1-1",
+        "jansson", "2.15.1", "https://github.com/akheron/jansson", "jansson",
         "jansson_2.15.1.orig.tar.gz",
         "12ee844d80157043c099e6ec41e2f5f40516b2043ab8d2b3eca6594920714f49", "MIT", ("LICENSE",),
         cmake=("-DJANSSON_EXAMPLES=OFF", "-DJANSSON_BUILD_DOCS=OFF", "-DJANSSON_WITHOUT_TESTS=ON"),
     ),
     Library(
-        "libjpeg-turbo", "3.1.3", "https://libjpeg-turbo.org", "libjpeg-turbo 1:3.1.3-4",
+        "libjpeg-turbo", "3.1.3", "https://libjpeg-turbo.org", "libjpeg-turbo",
         "libjpeg-turbo_3.1.3.orig.tar.gz",
         "3a13a5ba767dc8264bc40b185e41368a80d5d5f945944d1dbaa4b2fb0099f4e5",
         "IJG AND BSD-3-Clause AND Zlib", ("LICENSE.md", "README.ijg"),
@@ -96,12 +106,12 @@ LIBRARIES = [
                "-DREQUIRE_SIMD=ON"),
     ),
     Library(
-        "libpng", "1.6.58", "http://www.libpng.org", "libpng1.6 1.6.58-1", "libpng1.6_1.6.58.orig.tar.gz",
+        "libpng", "1.6.58", "http://www.libpng.org", "libpng1.6", "libpng1.6_1.6.58.orig.tar.gz",
         "a9d4df463d36a6e5f9c29bd6f4967312d17e996c1854f3511f833924eb1993cf", "libpng-2.0", ("LICENSE",),
         cmake=("-DPNG_SHARED=OFF", "-DPNG_TESTS=OFF", "-DPNG_TOOLS=OFF"), needs=("zlib",),
     ),
     Library(
-        "libwebp", "1.6.0", "https://developers.google.com/speed/webp", "libwebp 1.6.0-0.1",
+        "libwebp", "1.6.0", "https://developers.google.com/speed/webp", "libwebp",
         "libwebp_1.6.0.orig.tar.gz",
         "e4ab7009bf0629fd11982d4c2aa83964cf244cffba7347ecd39019a9e38c4564", "BSD-3-Clause", ("COPYING", "PATENTS"),
         cmake=tuple(f"-DWEBP_BUILD_{what}=OFF" for what in (
@@ -109,7 +119,7 @@ LIBRARIES = [
             "EXTRAS")),
     ),
     Library(
-        "giflib", "5.2.2", "https://giflib.sourceforge.net", "giflib 5.2.2-1+deb13u1", "giflib_5.2.2.orig.tar.gz",
+        "giflib", "5.2.2", "https://giflib.sourceforge.net", "giflib", "giflib_5.2.2.orig.tar.gz",
         "be7ffbd057cadebe2aa144542fd90c6838c6a083b5e8a9048b8ee3b66b29d5fb", "MIT", ("COPYING",),
         make="""make CC=$CC AR=$AR OFLAGS="-O2 $FLAGS" libgif.a
             install -D -m644 libgif.a $PREFIX/lib/libgif.a; install -m644 gif_lib.h $PREFIX/include
@@ -117,7 +127,7 @@ LIBRARIES = [
                 $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/libgif.pc""",
     ),
     Library(
-        "bzip2", "1.0.8", "https://sourceware.org/bzip2", "bzip2 1.0.8-6", "bzip2_1.0.8.orig.tar.gz",
+        "bzip2", "1.0.8", "https://sourceware.org/bzip2", "bzip2", "bzip2_1.0.8.orig.tar.gz",
         "ab5a03176ee106d3f0fa90e381da478ddae405918153cca248e682cd0c4a2269", "bzip2-1.0.6", ("LICENSE",),
         make="""make CC=$CC AR=$AR RANLIB=$RANLIB CFLAGS="-O2 -D_FILE_OFFSET_BITS=64 $FLAGS" libbz2.a
             install -D -m644 libbz2.a $PREFIX/lib/libbz2.a; install -m644 bzlib.h $PREFIX/include
@@ -125,25 +135,53 @@ LIBRARIES = [
                 >$PREFIX/lib/pkgconfig/bzip2.pc""",
     ),
     Library(
-        "xz", "5.8.4", "https://tukaani.org/xz", "xz-utils 5.8.4-1", "xz-utils_5.8.4.orig.tar.xz",
+        "xz", "5.8.4", "https://tukaani.org/xz", "xz-utils", "xz-utils_5.8.4.orig.tar.xz",
         "4ce24038fd4221e0d13bc1a2de7a4db56e90b92b3bf75321f6c14be73f65de4b", "0BSD", ("COPYING", "COPYING.0BSD"),
         cmake=tuple(f"-DXZ_{what}=OFF" for what in (
             "NLS", "TOOL_XZ", "TOOL_XZDEC", "TOOL_LZMADEC", "TOOL_LZMAINFO", "TOOL_SCRIPTS", "DOC")),
     ),
     Library(
-        "libtiff", "4.7.2", "https://libtiff.gitlab.io/libtiff", "tiff 4.7.2-1", "tiff_4.7.2.orig.tar.bz2",
+        "libtiff", "4.7.2", "https://libtiff.gitlab.io/libtiff", "tiff", "tiff_4.7.2.orig.tar.bz2",
         "c5086d8f7c5ba51ca98241f24a8bd1cb66218c399077aeccbf6a236cf3152acc", "libtiff", ("LICENSE.md",),
         cmake=tuple(f"-D{what}=OFF" for what in (
             "tiff-tools", "tiff-tests", "tiff-contrib", "tiff-docs", "tiff-cxx", "lerc", "jbig", "libdeflate")),
         needs=("zlib", "libjpeg-turbo", "libwebp", "xz", "zstd"),
     ),
     Library(
-        "libarchive", "3.8.9", "https://www.libarchive.org", "libarchive 3.8.9-1", "libarchive_3.8.9.orig.tar.xz",
+        "libarchive", "3.8.9", "https://www.libarchive.org", "libarchive", "libarchive_3.8.9.orig.tar.xz",
         "888c934f9d95648ecb9163dc8e23ab80a476ecb81a8f1154704a227b5b676dde", "BSD-2-Clause AND BSD-3-Clause", ("COPYING",),
         # Only its filters for .bz2 and .xz are used.
         cmake=tuple(f"-DENABLE_{what}=OFF" for what in (
             "TEST", "TAR", "CPIO", "CAT", "UNZIP", "OPENSSL", "LIBXML2", "EXPAT", "ICONV", "ACL", "XATTR", "LIBB2",
             "LZO", "ZSTD", "LZ4", "ZLIB", "PCREPOSIX", "PCRE2POSIX", "NETTLE", "MBEDTLS", "CNG")), needs=("bzip2", "xz"),
+    ),
+    Library(
+        "dav1d", "1.5.4", "https://www.videolan.org/projects/dav1d.html", "dav1d", "dav1d_1.5.4.orig.tar.xz",
+        "686616b7c69eb88d44459391ab25cac13b6647a3b288835c5784e71c1514a5c5", "BSD-2-Clause", ("COPYING",),
+        make="""printf "[binaries]\\nc = '%s'\\nar = '%s'\\nstrip = 'true'\\n" $CC $AR >cross
+            printf "[host_machine]\\nsystem = 'linux'\\nendian = 'little'\\n" >>cross
+            printf "cpu_family = '%s'\\ncpu = '%s'\\n" $ARCH $ARCH >>cross
+            CFLAGS="$FLAGS" meson setup --cross-file cross --prefix $PREFIX --libdir lib --buildtype release \\
+                -Ddefault_library=static -Denable_tools=false -Denable_tests=false -Dlogging=false made
+            meson install -C made""",
+    ),
+    Library(
+        # Its numbers changed later.  Pillow has those of this one, and so do distributions.
+        "libyuv", "0.0~git20230123", "https://chromium.googlesource.com/libyuv/libyuv",
+        "libyuv", "libyuv_0.0~git20230123.b2528b0.orig.tar.gz",
+        "cc22ebe94004ac2e5718acdc45980c6f3b83599f19f5bd768c5ca034de659eef", "BSD-3-Clause", ("LICENSE", "PATENTS"),
+        # Its CMakeLists.txt wants programs and a shared library, too.  No function of C++ is called.
+        make="""for f in source/*.cc; do
+                $CC -O2 $FLAGS -fno-exceptions -fno-rtti -fno-threadsafe-statics -Iinclude -c $f -o $f.o; done
+            $AR qcs libyuv.a source/*.o
+            install -D -m644 libyuv.a $PREFIX/lib/libyuv.a; cp -r include/. $PREFIX/include
+            printf 'Name: libyuv\\nDescription: colours\\nVersion: 1857\\nLibs: -L%s/lib -lyuv\\nCflags: -I%s/include\\n' \\
+                $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/libyuv.pc""",
+    ),
+    Library(
+        "libavif", "1.4.2", "https://github.com/AOMediaCodec/libavif", "libavif", "libavif_1.4.2.orig.tar.gz",
+        "2b645287340ba5a631d268b551dc2d72bd73ac33335962dd36dcdb6d8366921d", "BSD-2-Clause", ("LICENSE",),
+        cmake=("-DAVIF_CODEC_DAV1D=SYSTEM", "-DAVIF_LIBYUV=SYSTEM"), needs=("dav1d", "libyuv"),
     ),
 ]
 
@@ -156,6 +194,38 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@functools.cache
+def apt_options(folder):
+    """Of apt, for lists of its own in the folder, of Debian's sources; they are fetched here."""
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"]
+    mirrors = sorted(set(subprocess.run(command, capture_output=True, text=True).stdout.split()))
+    if not mirrors:
+        return []  # not Debian: there may be deb-src lines that help
+    for part in ("lists/partial", "cache/archives/partial"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    (folder / "sources.list").write_text("".join(f"deb-src {m} {suite} main\n" for m in mirrors for suite in SUITES))
+    options = {"Dir::State::lists": folder / "lists", "Dir::Cache": folder / "cache", "APT::Sandbox::User": "root",
+               "Dir::Etc::sourcelist": folder / "sources.list", "Dir::Etc::sourceparts": "/dev/null"}
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    print("  GET   lists of", ", ".join(SUITES), flush=True)
+    subprocess.run(["apt-get", "-qq", *words, "update"], stdout=subprocess.DEVNULL)
+    return words
+
+
+def ask_apt(library, folder):
+    """Download the tarball into the folder if a source package has it, in whatever revision."""
+    options = apt_options(folder / "apt")
+    told = subprocess.run(["apt-cache", *options, "showsrc", library.debian], capture_output=True, text=True).stdout
+    for record in told.split("\n\n"):
+        version = re.search(r"^Version: (.+)$", record, re.M)
+        if version and library.sha256 in record:
+            package = f"{library.debian}={version[1]}"
+            print("  GET  ", package, flush=True)
+            command = ["apt-get", "-qq", *options, "source", "--download-only", "--tar-only", package]
+            subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL)
+            return
+
+
 def tarball_of(library, folder):
     """The path of the tarball, once its SHA-256 was compared."""
     given = os.environ.get("WHEEL_SOURCES")
@@ -164,14 +234,11 @@ def tarball_of(library, folder):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / library.tarball
         if not path.exists() and shutil.which("apt-get"):
-            package = "=".join(library.debian.split())
-            command = ["apt-get", "-qq", "source", "--download-only", "--tar-only", package]
-            print("  GET  ", package, flush=True)
-            subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL)
+            ask_apt(library, folder)
         if not path.exists():
-            stop(f"there is no {library.tarball}.  Either give apt a deb-src line that has the package "
-                 f"{library.debian}, or download {library.name} {library.version} from {library.home} "
-                 f"under that name, and set WHEEL_SOURCES to its folder")
+            stop(f"there is no {library.tarball}, and apt got no source package {library.debian} with SHA-256 {library.sha256} "
+                 f"from the mirror of this machine.  Download {library.name} {library.version} from {library.home}, or "
+                 f"Debian's copy of it, under that name, and set WHEEL_SOURCES to its folder")
     if digest(path) != library.sha256:
         stop(f"{path}: its SHA-256 is {digest(path)}, not {library.sha256}; remove it or get the right one")
     return path
@@ -184,7 +251,7 @@ def make_compiler(arch, folder):
     except ImportError:
         stop(f"the compiler is missing: {sys.executable} -m pip install ziglang")
     zig = Path(ziglang.__file__).parent / "zig"
-    tools = {"cc": f"cc -target {arch}-linux-gnu.{GLIBC}", "ar": "ar", "ranlib": "ranlib"}
+    tools = {word: f"{word} -target {arch}-linux-gnu.{GLIBC}" for word in ("cc", "c++")} | {"ar": "ar", "ranlib": "ranlib"}
     folder.mkdir(parents=True, exist_ok=True)
     for name, words in tools.items():
         path, text = folder / name, f'#!/bin/sh\nexec "{zig}" {words} "$@"\n'
@@ -192,6 +259,14 @@ def make_compiler(arch, folder):
             path.write_text(text)
             path.chmod(0o755)
     return zig
+
+
+def check_programs(arch, path):
+    needed = ["make", "cmake", "pkg-config", "meson", "ninja"] + (["nasm"] if arch == "x86_64" else [])
+    missing = [program for program in needed if not shutil.which(program, path=path)]
+    if missing:
+        stop(f"missing here: {' '.join(missing)}.  'make deps DEPS=wheel' installs those of the system, and "
+             f"those of Python come by 'make -B {sys.prefix}/packages'")
 
 
 def run(command, log, **more):
@@ -215,6 +290,7 @@ def build(library, arch, folder, tarball):
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "CFLAGS", "LDFLAGS")}
     environment |= {
         "PKG_CONFIG_LIBDIR": str(prefix / "lib" / "pkgconfig"), "PREFIX": str(prefix), "FLAGS": flags,
+        "ARCH": arch, "PATH": PATH,
         "CC": str(tools / "cc"), "AR": str(tools / "ar"), "RANLIB": str(tools / "ranlib"),
     }
     if library.cmake is None:
@@ -224,7 +300,8 @@ def build(library, arch, folder, tarball):
     options = [o for o in library.cmake if not o.startswith("source=")]
     run(["cmake", "-S", str(where[0] if where else source), "-B", str(made), "-G", "Unix Makefiles",
          "-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={arch}",
-         f"-DCMAKE_C_COMPILER={tools / 'cc'}", f"-DCMAKE_AR={tools / 'ar'}", f"-DCMAKE_RANLIB={tools / 'ranlib'}",
+         f"-DCMAKE_C_COMPILER={tools / 'cc'}", f"-DCMAKE_CXX_COMPILER={tools / 'c++'}",
+         f"-DCMAKE_AR={tools / 'ar'}", f"-DCMAKE_RANLIB={tools / 'ranlib'}",
          "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_C_FLAGS_RELEASE=-O3 -DNDEBUG",
          f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib", f"-DCMAKE_FIND_ROOT_PATH={prefix}",
          "-DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY",
@@ -236,11 +313,13 @@ def build(library, arch, folder, tarball):
 
 def main(arch, folder):
     folder = Path(folder).resolve()
+    check_programs(arch, PATH)
     zig = make_compiler(arch, folder / "bin")
     compiler = subprocess.run([zig, "version"], capture_output=True, text=True, check=True).stdout
     keys = {}
+    tarballs = fetch(folder.parent / "sources")
     for library in LIBRARIES:
-        tarball = tarball_of(library, folder.parent / "sources")
+        tarball = tarballs[library.name]
         needed = [keys[n] for n in library.needs]
         keys[library.name] = hashlib.sha256(repr((library, compiler, FLAGS, GLIBC, needed)).encode()).hexdigest()
         stamp = folder / f"{library.name}.built"
@@ -249,6 +328,10 @@ def main(arch, folder):
         print("  BUILD", library.name, library.version, flush=True)
         build(library, arch, folder, tarball)
         stamp.write_text(keys[library.name])
+
+
+def fetch(folder):
+    return {library.name: tarball_of(library, folder) for library in LIBRARIES}
 
 
 def python_headers():
@@ -265,5 +348,7 @@ def python_headers():
 if __name__ == "__main__":
     if sys.argv[1:] == ["python-headers"]:
         print(python_headers())
+    elif sys.argv[1] == "sources":
+        fetch(Path(sys.argv[2]).resolve())
     else:
         main(*sys.argv[1:])

@@ -90,16 +90,36 @@ run 2 "$CAT" show ds --count 0
 said "shardcat: --count 0: must be 1 to 2000"
 run 2 "$CAT" show "$ROOT/format/golden/dataset_empty"
 
-# A class whose name the font cannot draw is drawn as its number.
-mkdir -p "foreign/$(printf 'caf\303\251')" "plain/class 0"
+# A class whose name the font cannot draw is drawn as its number; it can draw all of ASCII.
+mkdir -p "foreign/$(printf 'caf\303\251')" "plain/class 0" "ends/ ~"
 cp src/a/* foreign/caf*
 cp src/a/* "plain/class 0"
-for source in foreign plain; do
+cp src/a/* "ends/ ~"
+for source in foreign plain ends; do
 	run 0 "$PACK" images $source -o $source.ds/ds --resize 40 --crop 32 --order source -q
 	run 0 "$CAT" show $source.ds/ds --first 0 --out - # no other name of the sheet is in it
 	mv out $source.sheet
 done
 cmp foreign.sheet plain.sheet || die "'class 0' was to be drawn"
+! cmp -s ends.sheet plain.sheet || die "' ~' was to be drawn, and not its number"
+
+# Each character of the font is drawn, and unlike the others.
+"$PYTHON" - <<'END'
+import numpy
+numpy.savez("font.npz", image=numpy.zeros((94, 32, 32, 3), "u1"), label=numpy.arange(94))
+open("characters", "w").write("".join(chr(i) + "\n" for i in range(33, 127)))
+END
+run 0 "$PACK" array font.npz -o font --classes characters --order source -q
+run 0 "$CAT" show font --first 0 --columns 1 --count 94 --out -
+"$PYTHON" - out <<'END' || die "characters are missing or alike"
+import sys
+import numpy as np
+from PIL import Image
+sheet = np.asarray(Image.open(sys.argv[1]))
+names = [sheet[101 + i * 232 + 162:][:26, 32:192] for i in range(94)]
+assert all((name != (250, 249, 245)).any() for name in names)
+assert len({name.tobytes() for name in names}) == 94
+END
 
 [ "$(contents . | tr ' ' '\n' | grep -c png)" = 17 ] || die "a refused sheet left a file: $(contents .)"
 echo "6 sheets"

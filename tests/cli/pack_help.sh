@@ -50,6 +50,19 @@ for verb in $sources; do
 	printf '%s\n' --help --quiet --verbose >>by_topic
 	sort by_topic | cmp - all || die "$verb: not every option has one topic: $(sort by_topic | diff - all)"
 done
+# The short help shows the options that most people need, and no other.
+each_has="--order --on-error --jobs --report --dry-run --quiet --verbose --help"
+while read -r verb often; do
+	"$PACK" "$verb" --help | options_of | tr '\n' ' ' >shown
+	[ "$(cat shown)" = "--out $often $each_has " ] || die "$verb: the short help shows $(cat shown)"
+done <<'EOF'
+images --resize --fit --crop --labels --no-label --classes --field
+array --numbered --classes
+raw --schema --skip-bytes --classes
+tokens --seq-len --overlap --documents --pack --dtype
+cifar --split --labels
+mnist --split --classes
+EOF
 run 0 "$PACK" images --help=fields
 for key in 'kind=mask' 'from=' 'max=' 'decode-scale='; do
 	grep -q "^        $key" out || die "--help=fields does not explain $key"

@@ -141,6 +141,22 @@ for order in "a more" "more a"; do
 	rm -r grown
 done
 
+# Labels without names of classes may be numbered in another way than named ones.
+"$PYTHON" - <<'PY'
+import numpy
+for name, first in ("named", 0), ("bare", 4):
+    numpy.savez(name, x=numpy.arange(first, first + 4), label=numpy.arange(4) % 2)
+PY
+printf '%s\n' cat dog >pets
+run 0 "$PACK" array named.npz -o named --classes pets -q
+run 0 "$PACK" array bare.npz -o bare -q
+for order in "named bare" "bare named"; do
+	# shellcheck disable=SC2086 # two words
+	no "bare has labels and no names of classes, and named has 2: nothing says that they number them alike" 5 \
+		merge $order
+	grep -q "pack the sources of bare again with --classes named" err || die "no remedy"
+done
+
 # Two records of one key are one record that is there twice, or two of one name.
 mkdir -p shadow && cp -r two shadow/one
 run 0 "$PACK" images shadow/one -o b2 "${RECIPE[@]}" --seed 9

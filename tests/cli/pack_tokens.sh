@@ -276,6 +276,10 @@ save("words.be.bin", ids, ">u2")
 save("flat.be.bin", rng.randint(0, 50257, 4000), ">u2")
 save("few.be.bin", rng.randint(0, 300, 4000), ">u2")
 save("padded.bin", np.where(rng.rand(4000) < 0.8, 0, ids)) # not bytes that are alike, for their zeros
+# Above what nearly all are with their bytes swapped: a tenth of 4000 numbers, and one fewer.
+for above in 400, 399:
+    save(f"above{above}.bin", [0] * 1000 + [1 + i % 250 + 256 * (i % 63) for i in range(4000 - above)] +
+         [65280 + i % 200 for i in range(above)])
 save("padded.be.bin", np.where(rng.rand(4000) < 0.8, 0, ids), ">u2")
 save("u32.be.bin", ids, ">u4")
 save("u32.large.be.bin", rng.randint(60000, 151936, 4000), ">u4")
@@ -322,6 +326,9 @@ for f in words.be flat.be few.be padded.be; do
 $plain if not, so they seem to be big-endian; $(npy u2)"
 	[ ! -e no ] || die "made for nothing"
 done
+refused 1 "./above400.bin: nearly all tokens are at most 63522 if their bytes are swapped, and 65459 if not, so they \
+seem to be big-endian; $(npy u2)" above400.bin
+run 0 "$PACK" tokens above399.bin -o tenth --seq-len 16
 for f in u32.be u32.large.be; do
 	refused 1 "./$f.bin: every second 16-bit number is below 16 if its bytes are swapped, so its tokens seem to be \
 big-endian, of 32 bits; $(npy u4)" $f.bin

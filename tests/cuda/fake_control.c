@@ -406,11 +406,11 @@ static void control_kernel(const char *name, void (*twin)(const struct fake_kern
 	size_t total = 0;
 
 	pthread_mutex_lock(&fake.lock);
-	while (k < fake.kernel + KERNELS_CAP - 1 && k->name && strcmp(k->name, name))
+	while (k < fake.kernel + KERNELS_CAP && k->name && strcmp(k->name, name))
 		k++;
 	for (unsigned i = 0; i < parameter_count; i++)
 		total += bytes[i];
-	if (parameter_count > ARGS_CAP || total > ARGS_BYTES)
+	if (k == fake.kernel + KERNELS_CAP || parameter_count > ARGS_CAP || total > ARGS_BYTES)
 		abort();
 	*k = (struct kernel){.name = name, .twin = twin, .count = parameter_count};
 	memcpy(k->bytes, bytes, parameter_count * sizeof(*bytes));

@@ -8,7 +8,7 @@
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_map_least_bytes,--wrap=cuda_event_ask
- * LDFLAGS: -Wl,--wrap=batch_check_finish
+ * LDFLAGS: -Wl,--wrap=batch_check_finish,--wrap=cuda_pin,--wrap=cuda_alloc
  */
 #include "shard_gpu.h"
 #include "tests/child.h"
@@ -23,7 +23,14 @@ static const uint64_t one_shard[] = {103};
 
 static bool trusts, hurries; /* broken libraries: whatever was found is lent; the results are not waited for */
 
+/* Of this thread: the loader's own locks the ring. */
+static _Thread_local bool refuses_pins;
+
 uint64_t __wrap_cuda_map_least_bytes(void);
+int __real_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e);
+int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e);
+int __real_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e);
+int __wrap_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e);
 int __real_cuda_event_ask(const struct cuda_device *d, void *event, bool *done, struct shard_error *e);
 int __wrap_cuda_event_ask(const struct cuda_device *d, void *event, bool *done, struct shard_error *e);
 int __real_batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *e);
@@ -32,6 +39,22 @@ int __wrap_batch_check_finish(struct batch_check *c, struct device_slot *to, str
 uint64_t __wrap_cuda_map_least_bytes(void)
 {
 	return 1;
+}
+
+int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e)
+{
+	return refuses_pins ? cuda_refused(d->api, 209, e, "cuMemHostRegister") : __real_cuda_pin(d, memory, bytes, e);
+}
+
+/* What is allocated has what another loader left there: its first launch has found all rows sound. */
+int __wrap_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e)
+{
+	static const struct check_result left = {.verdict = CHECK_SOUND, .number = 1};
+	int rc = __real_cuda_alloc(d, bytes, memory, e);
+
+	for (uint64_t at = 0; !rc && at + sizeof(left) <= bytes; at += sizeof(left))
+		memcpy((uint8_t *)fake->at(*memory) + at, &left, sizeof(left));
+	return rc;
 }
 
 int __wrap_cuda_event_ask(const struct cuda_device *d, void *event, bool *done, struct shard_error *e)
@@ -247,6 +270,44 @@ TEST(damage_that_the_gpu_finds_is_what_it_is_in_host_memory)
 	drop_dataset();
 }
 
+/*
+ * A batch across two shards, of which the first cannot be page-locked.  A thread finds its damaged
+ * record, behind which there is one that was left to the GPU.
+ */
+TEST(the_first_damaged_row_is_the_error_whoever_checks_it)
+{
+	static const uint64_t two_shards[] = {52, 51};
+
+	for (uint64_t later = 52; later < 56; later += 3) {
+		struct shard_loader_options o = {.batch_records = 7, .order.shuffle = SHARD_SEQUENTIAL};
+		struct path aside = {""};
+		struct shard_loader *here;
+		struct shard_reader *r;
+		struct training t;
+
+		STORY("records 50 and %" PRIu64, later);
+		open_photos(40, SHARD_RAW, two_shards, 2);
+		reopen_as(SHARD_CHECK_DEVICE);
+		damage(0, 50);
+		damage(0, later);
+		open_trainer(&t, o, 0);
+		warm();
+		CHECK_OK(dataset_use_shard(ds, 0, &r, &fixture_err));
+		tmp(&aside, "t_check.aside.%d", (int)getpid());
+		CHECK_EQ(rename(r->path, aside.text), 0);
+		CHECK_OK(shard_loader_begin_device(t.l, t.stream, &fixture_err));
+		CHECK_OK(shard_loader_seek(t.l, 0, 0, &fixture_err));
+		here = open_here();
+		CHECK_EQ(compare(&t, here, 15), SHARD_E_CORRUPT);
+		CHECK(strstr(err.message, "(records 50 to 50)"));
+		CHECK_EQ(stats_of(&t).device_checked_count, 0);
+		CHECK_EQ(rename(aside.text, r->path), 0);
+		shard_loader_close(here);
+		close_checked(&t);
+	}
+	drop_dataset();
+}
+
 /* Which rows are counted, in which batch, and what the error says. */
 TEST(rows_that_the_gpu_has_found_count_as_others_do)
 {
@@ -443,9 +504,9 @@ TEST(a_copy_that_arrives_damaged_is_made_again)
 		open_photos(40, SHARD_RAW, one_shard, 1);
 		open_checked(&t, o, how);
 		here = open_here();
-		be_strange(FLIPS, 2, 4, 5);
+		be_strange(FLIPS, 2, 3, 5); /* not the third one, which may be that of what was copied again */
 		CHECK_EQ(compare(&t, here, 12), SHARD_END);
-		CHECK(stats_of(&t).recopied_count >= 1); /* the third launch may be that of what was copied again */
+		CHECK_EQ(stats_of(&t).recopied_count, 1);
 		CHECK_EQ(stats_of(&t).substituted_count + stats_of(&t).masked_count, 0);
 		shard_loader_close(here);
 		close_checked(&t);
@@ -480,7 +541,7 @@ TEST(a_gpu_that_does_not_do_its_work_is_an_error)
 		unsigned first;
 		const char *message;
 	} rows[] = {{FLIPS, 3, " is sound in host memory, and is damaged on the GPU after a second copy, too"},
-		    {LOST, 1, "the GPU has not checked row 0 of a batch: the result is that of launch "},
+		    {LOST, 1, "the GPU has not checked row 0 of a batch: the result is that of launch 0, and not of "},
 		    {LOST, 5, "row 0 of a batch: the result is that of launch 2, and not of launch 5; open "}};
 
 	open_photos(40, SHARD_RAW, one_shard, 1);
@@ -491,6 +552,7 @@ TEST(a_gpu_that_does_not_do_its_work_is_an_error)
 		open_checked(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 1}, i);
 		be_strange(rows[i].how, rows[i].first, UINT_MAX, 2);
 		expect_failure(&t, rows[i].first, rows[i].message);
+		fake->settle(); /* kernels of later batches look at what is strange */
 		be_strange(FLIPS, 0, 0, 0);
 		CHECK_OK(shard_loader_seek(t.l, 1, 0, &fixture_err));
 		wanted_seek(&wanted, 1, 0);
@@ -498,6 +560,55 @@ TEST(a_gpu_that_does_not_do_its_work_is_an_error)
 		train_give_all(&t);
 		CHECK_SOUND_TRAINING();
 		close_checked(&t);
+	}
+}
+
+/* The nth of these calls fails, while batches are checked and the first one is repaired. */
+static bool fails_in_turn(const char *call, unsigned nth)
+{
+	struct shard_batch b;
+	struct training t;
+	int rc = SHARD_OK;
+	bool came = false;
+
+	STORY("%s %u", call, nth);
+	open_checked(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 1}, nth);
+	be_strange(FLIPS, 1, 2, 5);
+	fake->reset();
+	fake->fail(call, nth, 719);
+	for (unsigned calls = 1; !rc && calls <= 10; calls++) {
+		rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+		if (!rc)
+			CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+		came |= calls <= 5 && fake->count(call) >= nth; /* the batches ahead are lent within ten */
+	}
+	fake->fail(NULL, 0, 0);
+	CHECK(rc == SHARD_E_DEVICE || (!rc && !came));
+	CHECK(!rc || err.os_code == 719);
+	fake->settle();
+	be_strange(FLIPS, 0, 0, 0);
+	CHECK_OK(shard_loader_seek(t.l, 1, 0, &fixture_err));
+	wanted_seek(&wanted, 1, 0);
+	train(&t, 24, 1);
+	train_give_all(&t);
+	CHECK_SOUND_TRAINING();
+	close_checked(&t);
+	return came;
+}
+
+TEST(a_call_that_fails_is_an_error)
+{
+	static const char *const calls[] = {"cuMemcpyHtoDAsync",  "cuMemcpyBatchAsync", "cuLaunchKernel",
+					    "cuMemcpyDtoHAsync",  "cuEventQuery",	"cuEventSynchronize",
+					    "cuStreamSynchronize"};
+
+	open_photos(40, SHARD_RAW, one_shard, 1);
+	for (size_t i = 0; i < COUNT(calls); i++) {
+		unsigned nth = 1;
+
+		while (nth <= 8 && fails_in_turn(calls[i], nth))
+			nth++;
+		CHECK(nth > 1);
 	}
 }
 
@@ -509,6 +620,7 @@ TEST(where_the_gpu_cannot_check_a_thread_does)
 		const char *message;
 	} rows[] = {{"cuModuleLoadDataEx", 1, "the GPU cannot check records (cuModuleLoadDataEx"},
 		    {"cuModuleGetFunction", 1, "the GPU cannot check records (cuModuleGetFunction of check_long: "},
+		    {"cuMemHostRegister", 0, "the GPU cannot check records (cuMemHostRegister"}, /* for the results */
 		    {"cuMemAlloc", 2, "the GPU cannot check records (cuMemAlloc of "}};
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -523,7 +635,9 @@ TEST(where_the_gpu_cannot_check_a_thread_does)
 		reopen_as(SHARD_CHECK_ALWAYS);
 		open_trainer(&t, o, i);
 		fake->fail(rows[i].call, rows[i].nth, 209);
+		refuses_pins = !rows[i].nth;
 		begin_checked(t.l, t.stream);
+		refuses_pins = false;
 		here = open_here();
 		CHECK_EQ(compare(&t, here, 15), SHARD_END);
 		CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);

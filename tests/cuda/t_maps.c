@@ -873,6 +873,264 @@ TEST(a_substitute_leaves_nothing_of_those_before_it)
 	drop_dataset();
 }
 
+/* ---- small records, whose runs come to a pool ---- */
+
+/* A loader in host memory, and pools that are fed by the ring and out of the page cache. */
+struct runs {
+	struct training maps;
+	struct shard_loader *ring, *host;
+	bool is_held;
+};
+
+/* Images of `width` pixels in one line, in units of so many records; 0: as advised. */
+static void open_lines(uint32_t width, uint32_t weights, uint32_t unit)
+{
+	schema = photo_schema(1, SHARD_RAW);
+	schema.field[PHOTO_IMAGE].shape[1] = width;
+	schema.field[PHOTO_WEIGHT].shape[0] = weights;
+	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+	if (unit)
+		schema.group[0].unit_records = unit;
+	make_dataset("lines", shards, COUNT(shards));
+}
+
+static void open_runs(struct runs *r, struct shard_loader_options o, uint64_t seed)
+{
+	o.size = sizeof(o);
+	o.gpu.pool_bytes = least_pool(o);
+	bring_to_memory();
+	atomic_store(&pin_count, 0);
+	open_pool(&r->maps, o, seed);
+	r->is_held = r->maps.l->pool->plan.is_held;
+	o.gpu.pin_most = SHARD_PIN_NOTHING;
+	CHECK_OK(shard_loader_open(&r->ring, ds, &o, &fixture_err));
+	o.gpu = (struct shard_loader_gpu){.slot_count = 0};
+	CHECK_OK(shard_loader_open(&r->host, ds, &o, &fixture_err));
+}
+
+static void close_runs(struct runs *r)
+{
+	fake->settle();
+	shard_loader_close(r->ring);
+	shard_loader_close(r->host);
+	close_maps(&r->maps);
+	drop_dataset();
+}
+
+/* What differs between a batch of a pool and that of the host; "": nothing. */
+static const char *difference(const struct shard_batch *got, const struct shard_batch *want, uint32_t fields)
+{
+	fake->settle();
+	if (got->epoch != want->epoch || got->position != want->position || got->record_count != want->record_count)
+		return "place";
+	if (memcmp(got->record, want->record, want->record_count * sizeof(*want->record)))
+		return "records";
+	if (memcmp(got->row_flags, want->row_flags, want->record_count))
+		return "flags";
+	for (uint32_t f = 0; f < schema.field_count; f++)
+		for (uint32_t i = 0; fields >> f & 1 && i < want->record_count; i++) {
+			const uint8_t *at = fake->at((uintptr_t)got->field[f].data + i * got->field[f].stride);
+
+			if (got->field[f].stride != want->field[f].stride ||
+			    memcmp(at, (const uint8_t *)want->field[f].data + i * want->field[f].stride,
+				   schema.field[f].bytes))
+				return schema.field[f].name;
+		}
+	return "";
+}
+
+/*
+ * So many calls of all three.  Returns what differed first, or "".  Damage that is an error ends
+ * this: *failed is its status, and both pools say the same.
+ */
+static const char *compare_runs(struct runs *r, unsigned calls, uint32_t fields, int *failed)
+{
+	const char *found = "";
+
+	for (*failed = SHARD_OK; calls && !*found && !*failed; calls--) {
+		struct shard_batch maps, ring, host;
+		struct shard_error why;
+		int rc = shard_loader_next_device(r->ring, r->maps.stream, &ring, &why);
+
+		if (shard_loader_next_device(r->maps.l, r->maps.stream, &maps, &err) != rc)
+			return "status";
+		if (rc == SHARD_E_CORRUPT || rc == SHARD_E_IO) {
+			*failed = rc;
+			return strcmp(err.message, why.message) ? "error" : "";
+		}
+		CHECK_EQ(shard_loader_next(r->host, &host, &why), rc);
+		if (rc == SHARD_END)
+			continue;
+		CHECK_EQ(rc, SHARD_OK);
+		CHECK_STR(difference(&ring, &host, fields), "");
+		found = difference(&maps, &host, fields);
+		CHECK_OK(shard_loader_release_after(r->maps.l, &maps, r->maps.stream, &fixture_err));
+		CHECK_OK(shard_loader_release_after(r->ring, &ring, r->maps.stream, &fixture_err));
+		CHECK_OK(shard_loader_release(r->host, &host, &fixture_err));
+	}
+	return found;
+}
+
+static struct shard_loader_stats ring_stats(const struct runs *r)
+{
+	struct shard_loader_stats s;
+
+	shard_loader_stats(r->ring, &s);
+	return s;
+}
+
+TEST(small_records_come_to_a_pool_as_they_do_without_one)
+{
+	static const uint32_t units[] = {0, 1, 3, 8},
+			      checks[] = {SHARD_CHECK_DEVICE, SHARD_CHECK_FIRST, SHARD_CHECK_NEVER, SHARD_CHECK_ALWAYS};
+	struct prng p = {21};
+	unsigned fed = 0;
+
+	for (unsigned round = 0; round < 40; round++) {
+		struct shard_dataset_options so = {.size = sizeof(so), .check = checks[round / 4 % 4]};
+		struct shard_loader_options o = any_windows(&p, round);
+		uint32_t width = 1 + (uint32_t)prng_below(&p, round % 3 ? 200 : 1666), damaged = round % 5 == 4;
+		struct shard_loader_stats begin, s;
+		struct runs r;
+		bool is_run;
+		int failed;
+
+		open_lines(width, 3 + round % 2, units[prng_below(&p, 4)]);
+		if (damaged && so.check != SHARD_CHECK_NEVER) {
+			damage_record(&folder, 3, 0, (20 + round) * schema.group[0].stride + 1);
+			damage_record(&folder, 0, round / 5 % 2, 7 * schema.group[round / 5 % 2].stride);
+		}
+		if (!damaged)
+			o.repair.on_corrupt = SHARD_CORRUPT_FAIL;
+		else if (!o.repair.on_corrupt)
+			o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+		o.repair.corrupt_most = UINT64_MAX;
+		o.fields = round % 7 == 6 ? 5 : 7;
+		o.order.run_records = 1 + prng_below(&p, 20);
+		piece_bytes = (1 + prng_below(&p, 70)) * schema.group[0].stride;
+		tell_round(round, &o);
+		reopen(&so);
+		open_runs(&r, o, round);
+		CHECK_STR(compare_runs(&r, 2 * calls_of(&r.maps), o.fields, &failed), "");
+		begin = stats_of(&r.maps);
+		CHECK_STR(compare_runs(&r, calls_of(&r.maps), o.fields, &failed), "");
+		s = stats_of(&r.maps);
+		CHECK_EQ(failed, SHARD_OK);
+		CHECK(s.cached_bytes <= s.device_bytes);
+		CHECK_EQ(s.pageable_bytes, 0);
+		CHECK_EQ(ring_stats(&r).cached_bytes, 0);
+		CHECK_EQ(s.device_checked_count, 0);
+		CHECK(!damaged || so.check == SHARD_CHECK_NEVER || s.substituted_count + s.masked_count > 0);
+		/* Whole records would be a waste if most of them were padding. */
+		is_run = !r.is_held && schema.field[PHOTO_IMAGE].bytes * 4 >= schema.group[0].stride * 3;
+		CHECK_EQ(layout_is_block(&r.maps.l->pool->plan.slab, 0), is_run || width > 1360);
+		if (is_run) {
+			/* Pools are filled ahead, so not just what was delivered meanwhile came meanwhile. */
+			CHECK(s.cached_bytes - begin.cached_bytes >=
+			      (s.record_count - begin.record_count) * schema.group[0].stride / 2);
+			CHECK_EQ((s.cached_bytes - begin.cached_bytes) % 16, 0);
+			CHECK(s.registered_bytes > 0);
+		}
+		CHECK(!r.is_held || !s.cached_bytes);
+		fed += is_run;
+		close_runs(&r);
+	}
+	CHECK(fed > 20);
+}
+
+/* The same error at the same batch: of the images, or of the other group. */
+TEST(damage_in_a_run_is_the_same_error)
+{
+	for (uint32_t check = SHARD_CHECK_DEVICE; check <= SHARD_CHECK_ALWAYS; check++)
+		for (uint32_t group = 0; group < 2; group++) {
+			struct shard_dataset_options so = {.size = sizeof(so), .check = check};
+			struct shard_loader_options o = {.batch_records = 5,
+							 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+							 .order.run_records = 6,
+							 .order.window_runs = 1,
+							 .order.lane_count = 2,
+							 .thread_count = 1 + group};
+			struct runs r;
+			int failed;
+
+			if (check == SHARD_CHECK_NEVER)
+				continue;
+			STORY("check %u, group %u", check, group);
+			open_lines(200, 4, 0);
+			piece_bytes = 5 * schema.group[0].stride;
+			reopen(&so);
+			open_runs(&r, o, check);
+			CHECK(!r.is_held);
+			CHECK_STR(compare_runs(&r, calls_of(&r.maps), 7, &failed), "");
+			CHECK_EQ(failed, SHARD_OK);
+			damage_record(&folder, 3, group, 60 * schema.group[group].stride);
+			shard_loader_close(r.ring); /* what is in memory was checked before: the file is opened again */
+			shard_loader_close(r.host);
+			training_close(&r.maps);
+			reopen(&so);
+			open_runs(&r, o, check);
+			CHECK_STR(compare_runs(&r, 2 * calls_of(&r.maps), 7, &failed), "");
+			CHECK_EQ(failed, SHARD_E_CORRUPT);
+			CHECK(strstr(err.message, "3.shard: I4"));
+			shard_loader_close(r.ring);
+			shard_loader_close(r.host);
+			training_close(&r.maps);
+			trainer_check_clean();
+			drop_dataset();
+		}
+}
+
+/* Of images alone, all of which are page-locked and were hashed. */
+TEST(a_shard_of_small_records_is_cut_while_it_is_page_locked)
+{
+	static const uint64_t one[] = {200};
+	static const struct {
+		uint32_t check;
+		int want; /* with SHARD_CHECK_ALWAYS a thread reads what is gone */
+	} rows[] = {{SHARD_CHECK_DEVICE, SHARD_OK}, {SHARD_CHECK_FIRST, SHARD_OK}, {SHARD_CHECK_ALWAYS, SHARD_E_IO}};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct shard_dataset_options so = {.size = sizeof(so), .check = rows[i].check};
+		struct shard_loader_options o = {.size = sizeof(o),
+						 .batch_records = 9,
+						 .thread_count = 1,
+						 .fields = 1,
+						 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						 .order.run_records = 4,
+						 .order.window_runs = 1,
+						 .order.lane_count = 2};
+		struct shard_reader *reader;
+		struct training t;
+		uint64_t before;
+		int rc;
+
+		STORY("check %u", rows[i].check);
+		schema = photo_schema(8, SHARD_RAW);
+		make_dataset("lines", one, 1);
+		piece_bytes = 50 * schema.group[0].stride;
+		reopen(&so);
+		bring_to_memory();
+		o.gpu.pool_bytes = least_pool(o);
+		keeps = true;
+		atomic_store(&pin_count, 0);
+		open_pool(&t, o, 0);
+		CHECK(!t.l->pool->plan.is_held);
+		CHECK_EQ(take_some(&t, 60, 1), SHARD_OK);
+		CHECK_EQ(atomic_load(&pin_count), 4);
+		before = stats_of(&t).cached_bytes;
+		CHECK_OK(dataset_use_shard(ds, 0, &reader, &fixture_err));
+		CHECK_EQ(truncate(reader->path, 0), 0);
+		rc = take_some(&t, 60, 1);
+		CHECK_EQ(rc, rows[i].want);
+		CHECK(rc || stats_of(&t).cached_bytes - before >= 40 * 9 * schema.group[0].stride);
+		CHECK(!rc || strstr(err.message, "the file was cut while in use"));
+		CHECK(!gpu.complaint[0]);
+		close_maps(&t);
+		drop_dataset();
+	}
+	keeps = false;
+}
+
 /* When all photographs are page-locked. */
 TEST(what_is_hashed)
 {
@@ -1039,6 +1297,35 @@ TEST(what_is_broken_is_noticed)
 	CHECK(fake->sins(FAKE_FREED_IN_USE) > 0);
 	is_noticed(&t);
 	atomic_store(&stays, false);
+}
+
+/* Each copy out of the page cache takes the bytes from the next 16 on. */
+TEST(runs_from_beside_their_place_are_noticed)
+{
+	struct shard_dataset_options so = {.size = sizeof(so), .check = SHARD_CHECK_FIRST};
+
+	for (int broken = 0; broken < 2; broken++) {
+		struct shard_loader_options o = {.batch_records = 5,
+						 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						 .order.run_records = 6,
+						 .order.window_runs = 1,
+						 .order.lane_count = 2};
+		struct runs r;
+		int failed;
+
+		STORY("%s", broken ? "broken" : "sound");
+		open_lines(20, 3, 0);
+		piece_bytes = 5 * schema.group[0].stride;
+		reopen(&so);
+		open_runs(&r, o, 0);
+		CHECK(!r.is_held);
+		shift = broken ? 16 : 0;
+		CHECK_EQ(compare_runs(&r, 3 * calls_of(&r.maps), 7, &failed)[0] != 0, broken);
+		shift = 0;
+		if (broken)
+			train_give_all(&r.maps);
+		close_runs(&r);
+	}
 }
 
 TEST_MAIN()

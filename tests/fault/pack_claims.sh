@@ -24,7 +24,7 @@ plan() {
 worker() {
 	local name=$1
 	shift
-	SHIM_SEED=$RANDOM SHIM_DELAY_US=${DELAY-4000} exec_shim delay "$@" >"$name.err" 2>&1 </dev/null
+	SHIM_SEED=$RANDOM SHIM_DELAY_US=${DELAY-4000} exec_shim "${WORKER-delay}" "$@" >"$name.err" 2>&1 </dev/null
 }
 
 built() { # FILE...: the shards that these workers built, together
@@ -134,6 +134,23 @@ grep -qx "shardpack: missing: 5" exact.err || die "$(cat exact.err)"
 rm ds/.shardpack/claim-00005
 run 0 ./patient build ds --steal
 [ "$(built exact.err err)" = $((SHARDS - 3)) ] || die "$(cat exact.err err)"
+sealed
+
+# A disk needs no room for what others build.
+plan
+SHIM_ROOM=$(($(cat reference/*.shard | wc -c) / 2)) && export SHIM_ROOM
+run 3 with_shim room ./patient build ds --steal
+grep -q "the dataset needs .* nothing was written$" err || die "$(cat err)"
+for shard in $(seq $((SHARDS - 1))); do
+	foreign 0 aaaaaaaaaaaaaaaa >"ds/.shardpack/claim-$(printf %05d "$shard")"
+done
+WORKER="delay room" worker small ./patient build ds --steal --part 0/1 &
+pid=$!
+unset SHIM_ROOM
+until_true grep -q "^shardpack: waiting for shards that others build: 1 on elsewhere" small.err
+cp reference/*.shard ds
+rm ds/.shardpack/claim-*
+ends 0 $pid small
 sealed
 
 # ---- killed ----

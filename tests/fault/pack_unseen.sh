@@ -54,6 +54,7 @@ blind more src/more images src "${SMALL[@]}"
 blind deep src/class_00/deep images src "${SMALL[@]}"
 blind class_00/deep/er src/class_00/deep/er images src "${SMALL[@]}" --label-regex '^([^/]*)/'
 blind deep/er src/class_00/deep/er images src/class_00 src/more "${SMALL[@]}" --label-regex '([0-9])'
+blind more 'src/*/: cannot search for this pattern' images 'src/*/' "${SMALL[@]}" --label-regex '([0-9])'
 nowhere="No such file or directory (a link to a file that does not exist?)"
 # names NAME COMMAND...: exit 1, it is named as bad input, nothing made
 names() {

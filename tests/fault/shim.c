@@ -23,6 +23,7 @@
  *           the first SHIM_FREE of a process
  *   unnamed no shard gets its name: EIO
  *   room    the file system claims to have room, so that a full disk is met only by writing
+ *           (SHIM_ROOM: it claims to have so many bytes)
  *   remote  all file systems claim to be NFS: names are not given by renameat2(), which knows no
  *           flags there, and each link is said to be there already, as if its reply was lost
  *   stale   the first addition to receipts is to a file that another machine has removed: ESTALE
@@ -416,12 +417,20 @@ int fdatasync(int fd)
 	return REAL(fdatasync)(fd);
 }
 
+/* Room for 2^40 blocks, or for $SHIM_ROOM bytes. */
+static uint64_t blocks_claimed(uint64_t block_bytes)
+{
+	const char *bytes = getenv("SHIM_ROOM");
+
+	return bytes ? strtoull(bytes, NULL, 10) / block_bytes : UINT64_C(1) << 40;
+}
+
 int statvfs(const char *path, struct statvfs *out)
 {
 	int rc = REAL(statvfs)(path, out);
 
 	if (!rc && wants("room"))
-		out->f_bavail = (fsblkcnt_t)1 << 40;
+		out->f_bavail = (fsblkcnt_t)blocks_claimed(out->f_frsize);
 	return rc;
 }
 
@@ -430,7 +439,7 @@ int statvfs64(const char *path, struct statvfs64 *out)
 	int rc = REAL(statvfs64)(path, out);
 
 	if (!rc && wants("room"))
-		out->f_bavail = (fsblkcnt64_t)1 << 40;
+		out->f_bavail = (fsblkcnt64_t)blocks_claimed(out->f_frsize);
 	return rc;
 }
 

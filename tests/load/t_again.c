@@ -15,6 +15,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/feed/feed.h"
 #include "libshard/io/io.h"
+#include "libshard/loader/loader.h"
 #include "shard_inspect.h"
 #include "tests/store/rot.h"
 
@@ -335,6 +336,45 @@ TEST(a_file_that_was_written_is_checked_again)
 	changes_told = false;
 }
 
+/* As a GPU asks for, which has found damage: rows are hashed, though nothing tells that they changed. */
+TEST(rows_that_are_brought_again_are_hashed)
+{
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = BATCH, .order.shuffle = SHARD_SEQUENTIAL};
+	const struct slot *like, *from;
+	struct shard_dataset *ds;
+	struct shard_loader *l;
+	struct shard_error err;
+	struct shard_batch b;
+	uint64_t at, repaired;
+
+	hidden = true;
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		for (o.path = SHARD_PATH_MAP; !kinds[i].codec && o.path <= SHARD_PATH_PREAD; o.path++) {
+			STORY("%s, path %u", kinds[i].name, o.path);
+			make_dataset(&kinds[i]);
+			at = place_of(&kinds[i]);
+			ds = open_dataset(SHARD_CHECK_DEVICE);
+			CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+			for (unsigned n = 0; n < VICTIM / BATCH; n++) {
+				CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+				CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+			}
+			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+			like = &l->feed->ring.slot[b.slot];
+			for (int damaged = 1; damaged >= 0; damaged--) {
+				file_flip(shard.text, at, 1);
+				CHECK_EQ(feed_bring_again(l->feed, like, 0, BATCH, &from, &repaired, &err),
+					 damaged ? SHARD_E_CORRUPT : SHARD_OK);
+				CHECK(!damaged || strstr(err.message, "0.shard: I44"));
+				CHECK_EQ(repaired, 0);
+			}
+			CHECK_MEM(from->record, b.record, BATCH * sizeof(*b.record));
+			shard_loader_close(l);
+			shard_dataset_close(ds);
+		}
+	hidden = false;
+}
+
 /* ---- what is forgotten ---- */
 
 static uint64_t seen_count(const struct shard_reader *r, uint32_t group)
@@ -371,7 +411,7 @@ TEST(a_shard_of_which_a_part_is_missing_is_forgotten)
 		struct layouts layouts = {.batch = &layout};
 
 		STORY("check %u", checks[i]);
-		CHECK(layout_plan(&layout, shard_dataset_schema(ds), UINT32_MAX, 0, 1, NULL));
+		CHECK(layout_plan(&layout, shard_dataset_schema(ds), UINT32_MAX, 0, 0, 1, NULL));
 		CHECK(paths_open(&p, ds, &layouts, SHARD_PATH_MAP));
 		CHECK_OK(shard_dataset_reader(ds, 0, &r, &fixture_err));
 		read_records(ds, RECORDS);

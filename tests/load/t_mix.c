@@ -237,6 +237,27 @@ TEST(every_path_codec_and_rank)
 	drop_all();
 }
 
+/* mix_order_fill() works on 512 rows at once: a batch of 1100 has a rest, too. */
+TEST(batches_of_many_rows)
+{
+	make_all(8, SHARD_RAW, 3000);
+	for (size_t kind = 0; kind < KINDS; kind++)
+		for (uint32_t world = 1; world <= 2; world++) {
+			struct shard_loader_options o = mixed(kind);
+			struct shard_loader *l;
+
+			o.batch_records = 1100;
+			o.world = world;
+			o.rank = world - 1;
+			STORY("order %u, world %u", (unsigned)kind, world);
+			CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+			run(&o, l, 0, 4);
+			shard_loader_close(l);
+			CHECK_STR(complaint, "");
+		}
+	drop_all();
+}
+
 /* The control: a library whose blocks are all alike is noticed. */
 TEST(blocks_that_repeat_are_noticed)
 {

@@ -9,7 +9,8 @@
 #include "tests/load/inject.h"
 
 #define THREADS 4u
-#define BATCH	180u /* 22 rows for each of 8 parts, and 4 for another one */
+#define BATCH	180u /* 16 rows for each of 11 parts, and 4 for another one */
+#define PARTS	12u
 
 static const uint64_t sizes[] = {120, 1, 0, 139};
 static const struct shard_loader_options large = {.batch_records = BATCH,
@@ -159,6 +160,104 @@ TEST(a_seek_in_the_middle_drops_the_parts_that_are_left)
 	CHECK_NO_COMPLAINT(&wanted);
 	wait_until_full(l);
 	CHECK_EQ(atomic_load(&fills_of[0]), THREADS);
+	close_loader(l);
+	alarm(0);
+}
+
+/* ---- the consumer is woken before threads go on ---- */
+
+static atomic_bool stands;    /* a thread has the part that stands behind the gate */
+static atomic_bool forgotten; /* the control: the crew does not know which slot is the first */
+static atomic_bool sleeps;    /* parts wait until the consumer sleeps */
+
+static bool is_asleep(struct crew *c)
+{
+	bool asleep;
+
+	pthread_mutex_lock(&c->lock);
+	if (atomic_load(&forgotten))
+		c->first = NO_SLOT;
+	asleep = c->is_asleep;
+	pthread_mutex_unlock(&c->lock);
+	return asleep;
+}
+
+/* For inject.meanwhile: one part of the first batch stands still, and the others are filled. */
+static int one_behind_gate(struct feed *f)
+{
+	while (atomic_load(&sleeps) && !is_asleep(&f->crew))
+		usleep(100);
+	return atomic_exchange(&stands, true) ? SHARD_OK : behind_gate(f);
+}
+
+/* Another thread than the consumer opens the gate.  Returns how many parts and slots were filled then. */
+static void *open_gate(void *unused)
+{
+	static unsigned filled;
+
+	(void)unused;
+	while (atomic_load(&fills) < PARTS + atomic_load(&forgotten))
+		usleep(500);
+	usleep(atomic_load(&forgotten) ? 0 : 20000);
+	filled = atomic_load(&fills);
+	set_gate(true);
+	return &filled;
+}
+
+static struct shard_loader *open_standing(bool until_asleep, bool control)
+{
+	struct shard_loader *l = open_gated(large);
+
+	inject.meanwhile = one_behind_gate;
+	atomic_store(&stands, false);
+	atomic_store(&sleeps, until_asleep);
+	atomic_store(&forgotten, control);
+	return l;
+}
+
+TEST(threads_do_not_go_on_while_the_consumer_sleeps)
+{
+	open_photos(128, SHARD_RAW, sizes, COUNT(sizes));
+	for (int control = 0; control < 2; control++) {
+		struct shard_loader *l;
+		struct shard_batch b;
+		pthread_t opener;
+		void *filled;
+
+		STORY("%s", control ? "control: they do not know that it waits for this slot" : "sound");
+		alarm(120);
+		l = open_standing(true, control);
+		CHECK(!pthread_create(&opener, NULL, open_gate, NULL));
+		CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
+		atomic_store(&sleeps, false);
+		CHECK(!pthread_join(opener, &filled));
+		CHECK_EQ(*(unsigned *)filled > PARTS, control);
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+		wait_until_full(l); /* then they go on */
+		CHECK_NO_COMPLAINT(&wanted);
+		close_loader(l);
+		alarm(0);
+	}
+}
+
+/* It does not come back soon, so the other slots are filled meanwhile. */
+TEST(threads_go_on_when_the_consumer_has_waited_in_vain)
+{
+	struct shard_error err;
+	struct shard_loader *l;
+	struct shard_batch b;
+
+	open_photos(128, SHARD_RAW, sizes, COUNT(sizes));
+	alarm(120);
+	l = open_standing(false, false);
+	while (atomic_load(&fills) < PARTS)
+		CHECK_EQ(shard_loader_wait(l, 20000000, &err), SHARD_E_TIMEOUT);
+	CHECK_EQ(shard_loader_wait(l, 20000000, &err), SHARD_E_TIMEOUT);
+	while (atomic_load(&fills) < PARTS + large.slot_count - 1)
+		usleep(500);
+	set_gate(true);
+	CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
+	CHECK_NO_COMPLAINT(&wanted);
 	close_loader(l);
 	alarm(0);
 }

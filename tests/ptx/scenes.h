@@ -225,7 +225,7 @@ static inline void scene_transform(struct scene *s, struct prng *p)
 		s->call.transform.stage_bytes = (uint32_t)prng_below(p, s->call.transform.stage_bytes + UINT64_C(1));
 }
 
-/* Arrays of a slab and of a batch, at multiples of 64 or of nothing. */
+/* Arrays of a slab and of a batch, at multiples of 64 or of nothing.  Rows of a slab may be further apart. */
 static inline void scene_pieces(struct gather_call *c, struct prng *p, uint64_t *slab, uint64_t *batch)
 {
 	static const uint32_t usual[] = {8, 4, 2, 1, 16, 3072, 16384, 16383, 16385, 32768, 100, 20000};
@@ -233,14 +233,16 @@ static inline void scene_pieces(struct gather_call *c, struct prng *p, uint64_t 
 	for (uint32_t i = 0; i < c->piece_count; i++) {
 		uint32_t bytes =
 			prng_below(p, 2) ? usual[prng_below(p, COUNT(usual))] : 1 + (uint32_t)prng_below(p, 9000);
-		uint64_t to = prng_below(p, 3) ? 64 : 1;
+		uint64_t to = prng_below(p, 3) ? 64 : 1, step;
 
 		if (c->row_count > 60)
 			bytes = 1 + bytes % 200;
 		*slab = (*slab + to - 1) / to * to;
 		*batch = (*batch + to - 1) / to * to;
-		c->piece[i] = (struct gather_piece){*slab, *batch, bytes, 0};
-		*slab += (uint64_t)bytes * c->slab_rows;
+		step = bytes + prng_below(p, 2) * prng_below(p, 100);
+		step = prng_below(p, 2) ? (step + 15) / 16 * 16 : step;
+		c->piece[i] = (struct gather_piece){*slab, *batch, bytes, (uint32_t)step};
+		*slab += step * c->slab_rows;
 		*batch += (uint64_t)bytes * (c->first_row + c->row_count);
 	}
 }
@@ -273,7 +275,7 @@ static inline void scene_lay_out_gather(struct scene *s, struct prng *p, uint32_
 
 			memcpy(s->want + g->to_at + (uint64_t)(c->first_row + k) * g->bytes,
 			       s->from + c->row[k] / c->slab_rows * c->slab_bytes + g->from_at +
-				       (uint64_t)(c->row[k] % c->slab_rows) * g->bytes,
+				       (uint64_t)(c->row[k] % c->slab_rows) * g->from_step,
 			       g->bytes);
 		}
 	}

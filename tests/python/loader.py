@@ -10,6 +10,7 @@ import mmap
 import multiprocessing
 import os
 import pickle
+import random
 import re
 import signal
 import sys
@@ -22,6 +23,7 @@ from unittest import mock
 import data
 import libshard
 import numpy as np
+from libshard._summary import summary_of
 
 SIDE = 40
 N = 103
@@ -574,6 +576,58 @@ class Order(Loading):
             ):
                 self.assertEqual(loader.summary(), want)
 
+    def test_a_summary_of_functions_that_work_ahead(self):
+        stats = dict.fromkeys(libshard.Loader(self.ds, 52).stats(), 0) | {
+            "batch_count": 4, "record_count": 4, "bytes": 4, "elapsed_ns": 1000, "thread_count": 1, "slot_wait_ns": 900,
+            "function_ns": 900,
+        }  # fmt: skip
+        for waited, words in (
+            (30, "transform function 90 % ahead of the loop, which waited for it 3.0 %.*the trainer is the slower side$"),
+            (800, "90 % ahead of the loop, which waited for it 80 %.*, and 80 % of the time is its transform function's$"),
+            (900, "transform function 90 %; .*, and 90 % of the time is its transform function's$"),
+        ):
+            self.assertRegex(summary_of(stats | {"function_wait_ns": waited}), words)
+
+    def test_metrics(self):
+        """Rates are of the time between two calls; a clock of the test's own says how long that was."""
+        loader = libshard.Loader(self.ds, 52)
+        zero = dict.fromkeys(loader.stats(), 0) | {"thread_count": 4}
+        first = zero | {"batch_count": 10, "record_count": 520, "bytes": 4000, "elapsed_ns": 2 * 10**9,
+                        "next_wait_ns": 10**9, "fill_ns": 4 * 10**9, "slot_wait_ns": 2 * 10**9, "masked_count": 3}  # fmt: skip
+        second = first | {"batch_count": 11, "elapsed_ns": 4 * 10**9, "fill_ns": 90 * 10**9, "substituted_count": 2}
+        told = []
+        with mock.patch.object(loader, "stats", side_effect=[zero, first, second, second]):
+            told = [loader.metrics() for _ in range(4)]
+        nothing = dict.fromkeys(told[0], 0.0)
+        self.assertEqual(told[0], nothing)
+        self.assertEqual(told[1], nothing | {
+            "batches_per_second": 5.0, "records_per_second": 260.0, "bytes_per_second": 2000.0, "wait_fraction": 0.5,
+            "threads_fill_fraction": 0.5, "threads_wait_fraction": 0.25, "damaged_rows": 3.0})  # fmt: skip
+        self.assertEqual(told[2], nothing | {"batches_per_second": 0.5, "threads_fill_fraction": 1.0, "damaged_rows": 5.0})
+        self.assertEqual(told[3], nothing | {"damaged_rows": 5.0})
+        with libshard.Loader(self.ds, 52) as real:
+            for _ in real:
+                pass
+            self.assertGreater(real.metrics()["records_per_second"], 0)
+            self.assertTrue(all(isinstance(v, float) for v in real.metrics().values()))
+
+    def test_prometheus(self):
+        with libshard.Loader(self.ds, 52) as loader:
+            for _ in loader:
+                pass
+            text = loader.prometheus(loader='tr"a\\in\n', rank="0")
+            self.assertIn('libshard_records_total{loader="tr\\"a\\\\in\\n",rank="0"} 103\n', text)
+            plain = loader.prometheus()
+        line = re.compile(r"# (HELP|TYPE) libshard_[a-z_]+_total .*|libshard_[a-z_]+_total(\{.*\})? \d+(\.\d+)?")
+        for said in (text, plain):
+            self.assertTrue(said.endswith("\n"))
+            for one in said.splitlines():
+                self.assertTrue(line.fullmatch(one), one)
+        self.assertIn("libshard_batches_total 2\n", plain)
+        for wrong, kind in (({"a-b": "x"}, libshard.ArgumentError), ({"__name__": "x"}, libshard.ArgumentError), ({"a": 3}, TypeError)):
+            with self.assertRaises(kind):
+                loader.prometheus(**wrong)
+
     def test_a_summary_says_what_a_gpu_in_the_machine_would_gain(self):
         """CUDA is not asked: once it has started, it does not work in forked children."""
         words = "slower side.*\\. This machine has a GPU, and .* not page-locked: say device='cuda' or pin_memory=True "
@@ -624,6 +678,9 @@ class Order(Loading):
                 ("worker_init_fn", "a loader has no worker processes, and seed="),
                 ("multiprocessing_context", "a loader has no worker processes"),
                 ("generator", "seed= decides the order"),
+                ("weights", "a record comes once in an epoch.*balanced.*mix.*where"),
+                ("sample_weights", "a record comes once in an epoch"),
+                ("replacement", "a record comes once in an epoch"),
                 ("timeout", "a loop waits until a batch is there"),
                 ("shufle", "did you mean shuffle="),
                 ("anything", "there are fields, .*, check_ranks$"),
@@ -1121,6 +1178,301 @@ class Grain(unittest.TestCase):
 def until_stop(iterator):
     while (batch := next(iterator, None)) is not None:
         yield batch
+
+
+class Loops(unittest.TestCase):
+    """Loops without an end, with an end at a step, and functions that work ahead of them."""
+
+    @classmethod
+    def setUpClass(cls):
+        data.pack_images("loops", N, "--shard-records", "40")
+        cls.ds = libshard.open("loops")
+
+    def test_epochs_and_steps(self):
+        """Against plain loops, one for each epoch."""
+        want = []
+        with libshard.Loader(self.ds, 25, seed=3) as loader:  # of 5 batches, the last one of 3
+            for _ in range(3):
+                want += [seen(batch) for batch in loader]
+        self.assertEqual(len(want), 15)
+        for ahead in (0, 2):
+            more = {"transform": seen, "transform_ahead": ahead}
+            with libshard.Loader(self.ds, 25, seed=3, epochs=None, **more) as loader:
+                self.assertEqual(list(itertools.islice(loader, 15)), want)
+                with self.assertRaisesRegex(TypeError, "no end.*no len.*an epoch has 5 batches"):
+                    len(loader)
+            with libshard.Loader(self.ds, 25, seed=3, epochs=None, max_steps=13, **more) as loader:
+                self.assertEqual((len(loader), list(loader)), (13, want[:13]))
+            with libshard.Loader(self.ds, 25, seed=3, max_steps=13, **more) as loader:
+                self.assertEqual([len(list(loader)) for _ in range(3)], [5, 5, 3])
+                self.assertEqual(len(loader), 5)
+                state = loader.state_dict()  # which is no epoch that was left, so it does not warn
+                with self.assertWarnsRegex(UserWarning, "max_steps=13 batches were taken, so this loop has none"):
+                    self.assertEqual(list(loader), [])
+                self.assertEqual(list(loader), [])  # it was said
+                self.assertEqual(loader.state_dict(), state)
+            # More steps than before, with another batch size as well.
+            with libshard.Loader(self.ds, 25, seed=3, max_steps=14, epochs=None, **more) as loader:
+                loader.load_state_dict(state)
+                self.assertEqual(list(loader), want[13:14])
+            with libshard.Loader(self.ds, 25, seed=3, max_steps=13, epochs=None, **more) as loader:
+                loader.load_state_dict(state)
+                with self.assertWarnsRegex(UserWarning, "max_steps=13 batches were taken"):
+                    self.assertEqual(list(loader), [])
+            with libshard.Loader(self.ds, 1, seed=3) as loader:
+                loader.load_state_dict(state)
+                self.assertEqual([i for batch in loader for i in batch.index.tolist()], sum((w[2] for w in want[13:]), []))
+                plain = loader.state_dict()
+            with libshard.Loader(self.ds, 25, seed=3, max_steps=13) as loader:
+                with self.assertRaisesRegex(libshard.ArgumentError, "does not say how many batches came before it"):
+                    loader.load_state_dict(plain)
+                with self.assertRaises((TypeError, libshard.ArgumentError)):
+                    loader.load_state_dict(state | {"steps": -1})
+            self.assertEqual(set(plain), {"libshard", "token"})  # as checkpoints have it that are there already
+
+    def test_one_place(self):
+        """When a second loop begins, the first one raises, also where batches of it were worked on already."""
+        for ahead in (0, 2):
+            with libshard.Loader(self.ds, 9, transform=seen, transform_ahead=ahead) as loader:
+                first = iter(loader)
+                self.assertEqual([next(first)[:2] for _ in range(3)], [(0, 0), (0, 1), (0, 2)])
+                second = iter(loader)
+                self.assertEqual([next(second)[:2] for _ in range(2)], [(1, 0), (1, 1)])
+                for _ in range(2):
+                    with self.assertRaisesRegex(libshard.ArgumentError, "this loop is over: another one began"):
+                        next(first)
+                self.assertEqual(next(second)[:2], (1, 2))
+                loader.close()
+                with self.assertRaises(libshard.ClosedError):
+                    next(second)
+
+    def test_refused(self):
+        for options, words in (
+            ({"epochs": 3}, "epochs=3; must be 1, .* or None"),
+            ({"epochs": 0}, "must be 1, .* or None"),
+            ({"max_steps": 0}, "max_steps=0; must be 1"),
+            ({"transform_ahead": 2}, "is for functions, and transform has none"),
+            ({"transform_ahead": 2, "transform": libshard.Transform(size=4)}, "is for functions, and transform has none"),
+            ({"transform": []}, "has nothing in it"),
+            ({"transform": [seen, libshard.Transform(size=4)]}, "item 1 is a libshard.Transform; .* must be the first"),
+            ({"transform": [libshard.Transform(size=4)] * 2}, "item 1 is a libshard.Transform"),
+            ({"transform": [seen], "transform_as_stored": ["x"]}, "transform is a function"),
+            ({"transform": seen, "transform_ahead": 1 << 20}, "prefetch is 2 and max_held 1048578"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                libshard.Loader(self.ds, 8, **options)
+        for options in ({"transform": [seen, 3]}, {"transform": [len, lambda a, b: a]}, {"epochs": "x"}):
+            with self.assertRaises(TypeError):
+                libshard.Loader(self.ds, 8, **options)
+
+    def test_a_transform_and_functions(self):
+        crop = libshard.Transform(crop="random", size=8, flip=0.5)
+        with libshard.Loader(self.ds, 16, seed=1, transform=crop) as loader:
+            want = [(np.asarray(b["image"]).copy(), b.index.tolist()) for b in loader]
+        for ahead in (0, 3):
+            steps = [crop, lambda b: (np.asarray(b["image"]).copy(), b.index.tolist()), lambda pair: (*pair, "end")]
+            with libshard.Loader(self.ds, 16, seed=1, transform=steps, transform_ahead=ahead) as loader:
+                got = list(loader)
+            self.assertEqual([len(g) for g in got], [3] * len(want))
+            for g, w in zip(got, want):
+                self.assertTrue((g[0] == w[0]).all())
+                self.assertEqual(g[1:], (w[1], "end"))
+
+    def test_functions_work_ahead_in_a_thread_and_in_order(self):
+        """While the loop has a batch, the next ones are worked on; how long anything takes is not asked."""
+        lock, begun, enough = threading.Lock(), [], threading.Event()
+
+        def work(batch):
+            with lock:
+                begun.append((batch.step, threading.get_ident()))
+                if len(begun) == 3:
+                    enough.set()
+            return batch.step
+
+        with libshard.Loader(self.ds, 10, seed=2, transform=work, transform_ahead=2) as loader:
+            loop = iter(loader)
+            self.assertEqual(next(loop), 0)
+            self.assertTrue(enough.wait(60))  # without asking for the next batch
+            self.assertEqual([step for step, _ in begun], [0, 1, 2])
+            self.assertEqual(list(loop), list(range(1, 11)))
+        self.assertEqual([step for step, _ in begun], list(range(11)))
+        self.assertEqual(len({thread for _, thread in begun} | {threading.get_ident()}), 2)
+
+    def test_batches_that_are_worked_on_may_be_held_beside_those_of_the_loop(self):
+        with libshard.Loader(self.ds, 10, transform=lambda b: b, transform_ahead=3, max_held=2) as loader:
+            kept = [None, None]
+            for batch in loader:
+                kept = [kept[1], batch]
+            del batch
+        with libshard.Loader(self.ds, 10, transform=lambda b: b, transform_ahead=3, max_held=2) as loader:
+            with self.assertRaisesRegex(libshard.ArgumentError, "batches are still held"):
+                list(loader)
+        for sample in (3, 7):  # a function that still works holds a batch, so the end of a loop waits for it
+            with libshard.Loader(self.ds, 10, transform=lambda b: b, transform_ahead=4, max_held=1) as loader:
+                for _ in range(4):
+                    kept = list(map(seen, itertools.islice(loader, sample)))
+            self.assertEqual(len(kept), sample)
+
+    def test_ahead_is_as_in_the_loop(self):
+        """Whatever is done to a loader, its answers are the same, however far functions work ahead."""
+        halves = self.ds.split(0.3, seed=1)
+        sources = {"dataset": self.ds, "selection": halves[0], "mixture": libshard.mix(halves, [3, 1], epoch_records=50)}
+        draw = random.Random(int(os.environ.get("DRAW", "1")))
+        scripts, kinds = [], set()
+        for _ in range(60):
+            options = {"seed": draw.randrange(3), "epochs": draw.choice((1, None)),
+                       "max_steps": draw.choice((None, None, 4, 9)), "copy": draw.choice((True, False))}  # fmt: skip
+            bad = {(draw.randrange(3), draw.randrange(6)) for _ in range(draw.choice((0, 1, 5)))}
+            acts = draw.choices(("next", "state", "iter", "drop", "epoch", "set", "load", "close"), k=60,
+                                weights=(40, 12, 6, 5, 6, 3, 4, 0.2))  # fmt: skip
+            scripts.append((draw.choice(list(sources)), options, bad, acts, draw.getrandbits(32)))
+        for source, options, bad, acts, seed in scripts:
+            told = [play(libshard.Loader, sources[source], options, bad, acts, seed, ahead) for ahead in (0, 1, 3)]
+            self.assertEqual(told[1], told[0], (source, options, bad, acts))
+            self.assertEqual(told[2], told[0], (source, options, bad, acts))
+            kinds |= {line[0] for line in told[0]}
+        self.assertLessEqual({"batch", "ValueError", "StopIteration", "state", "ArgumentError", "UserWarning"}, kinds)
+
+        class Wrong(libshard.Loader):
+            """Its states are those of the core, which is ahead."""
+
+            def state_dict(self):
+                return super().state_dict() | {"token": self._core.token()}
+
+        self.assertTrue(any(play(Wrong, sources[s[0]], *s[1:], 3) != play(Wrong, sources[s[0]], *s[1:], 0) for s in scripts))
+
+
+class Columns(unittest.TestCase):
+    """What lies beside a dataset comes with its records, in each order."""
+
+    @classmethod
+    def setUpClass(cls):
+        data.pack_images("plain", N, "--shard-records", "40", side=8)
+        cls.ds = libshard.open("plain")
+        draw = np.random.default_rng(3)
+        cls.vector, cls.score = draw.normal(size=(N, 5)).astype("f4"), draw.integers(0, 99, N).astype("i2")
+        rows = [{"hidden": draw.normal(size=3).astype("f4"), "word": "w" * (i % 4)} for i in range(N)]
+        cls.beside = libshard.pack(rows, {"hidden": "float32[3]", "word": "text[<=4]"}, "beside", shard_records=30)
+        cls.rows = rows
+
+    def check(self, batch):
+        index = batch.index.tolist()
+        self.assertTrue((np.asarray(batch["vector"]) == self.vector[index]).all())
+        self.assertTrue((np.asarray(batch["score"]) == self.score[index]).all())
+        self.assertEqual((batch["score"].dtype, batch["vector"].shape), ("int16", (len(index), 5)))
+        self.assertTrue((np.asarray(batch["hidden"]) == [self.rows[i]["hidden"] for i in index]).all())
+        self.assertEqual(np.asarray(batch["word_length"])[:, 0].tolist(), [i % 4 for i in index])
+        return index
+
+    def test_batches_and_records(self):
+        both = libshard.zip(self.ds, self.beside, vector=self.vector, score=self.score)
+        some = self.ds.select(range(9, 70))
+        for source, numbers in ((both, range(N)), (libshard.zip(some, "beside", vector=self.vector, score=self.score), some.records)):
+            for options in ({}, {"shuffle": False, "tail": "pad"}, {"copy": True}, {"fields": ["label"]},
+                            {"transform": lambda b: b, "transform_ahead": 2}):  # fmt: skip
+                with libshard.Loader(source, 10, seed=4, **options) as loader:
+                    for _ in range(2):
+                        got = [i for batch in loader for i in np.array(self.check(batch))[np.asarray(batch.valid)].tolist()]
+                        self.assertEqual(sorted(got), list(numbers))
+            self.assertEqual(len(source), len(numbers))
+            for at in (0, -1, 5):
+                record, number = source[at], list(numbers)[at]
+                self.assertEqual((record["score"], record["word"]), (self.score[number], "w" * (number % 4)))
+                self.assertEqual(record["label"], self.ds[number]["label"])
+            self.assertEqual(len(list(source)), len(source))
+        # To keep them, write them.
+        with libshard.Loader(libshard.zip(self.ds, score=self.score), 10, shuffle=False) as loader:
+            kept = libshard.pack(loader, None, "kept", batched=True)
+        self.assertEqual(kept.column("score").tolist(), self.score.tolist())
+
+    def test_states(self):
+        def loader(**columns):
+            return libshard.Loader(libshard.zip(self.ds, self.beside, **columns), 10, seed=4)
+
+        first = loader(vector=self.vector, score=self.score)
+        steps = iter(first)
+        next(steps)
+        state = first.state_dict()
+        again = loader(vector=self.vector, score=self.score)
+        again.load_state_dict(state)
+        self.assertEqual([self.check(b) for b in again], [self.check(b) for b in steps])
+        for other in ({"vector": self.vector}, {"vector": self.vector.astype("f8"), "score": self.score}):
+            with self.assertRaisesRegex(libshard.MismatchError, "the state belongs to columns"):
+                loader(**other).load_state_dict(state)
+
+    def test_refused(self):
+        keyed = [libshard.pack([{k: i} for i in range(9)], None, k, key=lambda i, _, k=k: f"{i}" if k != "c" or i < 8 else "x")
+                 for k in "abc"]  # fmt: skip
+        libshard.zip(keyed[0], keyed[1])
+        with self.assertRaisesRegex(libshard.MismatchError, "record 8 is '8' in a, and 'x' in c, so they are not in one"):
+            libshard.zip(keyed[0], keyed[2])
+        good = self.score
+        for call, words in (
+            (lambda: libshard.zip(self.ds, score=good[1:]), "'score' has 102 rows, and plain has 103 records"),
+            (lambda: libshard.zip(self.ds, keyed[0]), "'a' has 9 rows"),
+            (lambda: libshard.zip(self.ds, label=good), "the dataset has 'label' already"),
+            (lambda: libshard.zip(self.ds, index=good), "each batch has 'index' already"),
+            (lambda: libshard.zip(self.ds, self.beside, word=good), "another column has 'word' already"),
+            (lambda: libshard.zip(self.ds), "nothing beside"),
+            (lambda: libshard.Loader(libshard.zip(self.ds, score=good), 8, device="cuda"), "needs device='cpu'"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                call()
+        for wrong in (
+            lambda: libshard.zip(self.ds, good), lambda: libshard.zip(self.ds, x="beside"), lambda: libshard.zip(self.ds, x=3),
+            lambda: libshard.zip(self.ds, x=[[1], [1, 2]]), lambda: libshard.zip(self.ds, x=["a"] * N),
+            lambda: libshard.zip(self.ds, self.ds.select([1])), lambda: libshard.zip(3, x=good),
+            lambda: libshard.zip(libshard.mix([self.ds, self.ds]), x=good), lambda: libshard.zip(self.ds, score=good)[True],
+        ):  # fmt: skip
+            with self.assertRaises(TypeError):
+                wrong()
+
+
+def seen(batch):
+    return batch.epoch, batch.step, batch.index.tolist()
+
+
+def play(kind, source, options, bad, acts, seed, ahead):
+    """What a loader answers to a script: a line for each act."""
+    draw, told, states, loops = random.Random(seed), [], [], []
+
+    def work(batch):
+        if (batch.epoch, batch.step) in bad:
+            raise ValueError(f"step {batch.step} is bad")
+        return seen(batch)
+
+    def act(name):
+        choice = draw.random()
+        if name == "iter":
+            loops[:] = [iter(loader)]  # which is made before the one that is under way ends
+        elif name == "drop":
+            loops.clear()
+        elif name == "next" and loops:
+            return "batch", next(loops[0])
+        elif name == "state":
+            states.append(loader.state_dict())
+            return "state", states[-1]
+        elif name == "epoch":
+            return "epoch", loader.epoch
+        elif name == "set":
+            loader.set_epoch(int(choice * 3))
+        elif name == "load" and states:
+            loader.load_state_dict(states[int(choice * len(states))])
+        elif name == "close":
+            loader.close()
+        return (name,)
+
+    loader = kind(source, 9, transform=work, transform_ahead=ahead, **options)
+    for name in acts:
+        with warnings.catch_warnings(record=True) as words:
+            warnings.simplefilter("always")
+            try:
+                told.append(act(name))
+            except (Exception, StopIteration) as e:
+                told.append((type(e).__name__, str(e)))
+        told += [(w.category.__name__, str(w.message)) for w in words]
+    loops.clear()
+    return told
 
 
 if __name__ == "__main__":

@@ -179,6 +179,11 @@ def make_calls(ds, images, mixed):
         ("ds.where", ds.where, {"label": 1}),
         ("ds.where(x)", ds.where, {"x": lambda x: x[:, 0] == 0}),
         ("ds.split", lambda a, b, seed: ds.split(a, b, seed=seed), {"a": 0.5, "b": 0.25, "seed": 1}),
+        ("ds.split(list)", lambda parts, by: ds.split(parts, by=by), {"parts": [0.5, 0.5], "by": "label"}),
+        ("ds.by_key", keyed.by_key, {"key": "k1"}),
+        ("concat", lambda datasets, number: libshard.concat(datasets)[number], {"datasets": [ds, ds], "number": 7}),
+        ("zip", lambda beside, x: libshard.zip(ds, beside, y=x)[1], {"beside": keyed_six, "x": np.zeros(6)}),
+        ("ds + x", lambda other: ds + other, {"other": ds}),
         ("ds.folds", ds.folds, {"count": 2, "seed": 1}),
         ("selection[i]", lambda place: selection[place], {"place": 1}),
         ("selection.numbers", selection.numbers, {"places": [0, 1]}),
@@ -331,15 +336,14 @@ def make_stories(ds, images, mixed):
     samples, new = SAMPLES[:2], ("new", "x:f32[4],label:i64")
     pack = functools.partial(libshard.pack, samples, None, "new")
     return [
-        (lambda: ds.split([0.8, 0.2]), TypeError, r"one by one, as in ds.split\(0.8, 0.1\)"),
+        (lambda: ds.split([0.8, 0.1]), error, "a list must make 1"),
         (lambda: ds.split(90, 10), error, "above 0, and 1 at most"),
         (lambda: ds.split("0.8"), TypeError, "fractions='0.8'; must be a number"),
         (lambda: ds.where(lambda r: r["label"] == 3), TypeError, "name the field"),
         (lambda: ds.where(label=lambda: 1), TypeError, r"f\(values\), and this takes \(\)"),
         (lambda: ds.where(label=lambda values: [[1], [1, 2]]), TypeError, "array of 6 bools"),
         (lambda: ds["label"], TypeError, r"ds\[0\]\['image'\].*ds.column"),
-        (lambda: ds + ds, TypeError, r"libshard.mix\(\[a, b\]\)"),
-        (lambda: selection + selection, TypeError, r"libshard.mix\(\[a, b\]\)"),
+        (lambda: libshard.Loader(ds + selection, 4), TypeError, "shardpack merge"),
         (lambda: ds.map(len), AttributeError, "transform=f"),
         (lambda: ds.filter(len), AttributeError, "where"),
         (lambda: ds.column_names, AttributeError, "ds.schema.names"),
@@ -350,7 +354,8 @@ def make_stories(ds, images, mixed):
         (lambda: loader.num_workers, AttributeError, "threads of its own"),
         (lambda: next(loader), TypeError, "it = iter"),
         (lambda: batch["position_ids"], KeyError, "no item 'position_ids' in this batch, which has image, label"),
-        (lambda: batch.to("cuda"), AttributeError, "x.to"),
+        (lambda: batch.to("cuda"), TypeError, "'image' is not a tensor of PyTorch.*libshard.torch.Loader"),
+        (lambda: batch.cuda(), AttributeError, "batch.to\\(device\\) moves all of them"),
         (lambda: batch.image, AttributeError, r"batch\['image'\] is that item"),
         (lambda: batch["image"].float(), AttributeError, "libshard.torch.Loader"),
         (lambda: batch["image"].cuda(), AttributeError, "libshard.torch.Loader"),
@@ -398,11 +403,12 @@ def check_itself():
 
 
 def main():
-    global keyed, whole_batch
+    global keyed, keyed_six, whole_batch
     check_itself()
     data.pack_images("images", 12, side=8)
     ds = libshard.pack(SAMPLES, None, "ds", classes=["a", "b"])
     keyed = libshard.pack({"x": [1, 2]}, None, "keyed", key=lambda i, _: f"k{i}")
+    keyed_six = libshard.pack({"z": [1] * 6}, None, "keyed_six", key=lambda i, _: f"k{i}")
     images = libshard.open("images")
     with libshard.Loader(images, 4, copy=True) as loader:
         whole_batch = libshard.Batch(dict(next(iter(loader))))

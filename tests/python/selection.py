@@ -51,8 +51,8 @@ class Selections(unittest.TestCase):
                 self.ds.select(wrong)
         with self.assertRaises(libshard.ArgumentError):
             chosen.select([4])
-        with self.assertRaises(TypeError):
-            self.ds.select([True, False])
+        with self.assertRaisesRegex(TypeError, "bools and numbers are mixed"):
+            self.ds.select([True, 0])
         with self.assertRaises(TypeError):
             self.ds.select([0.5])
 
@@ -101,17 +101,39 @@ class Selections(unittest.TestCase):
 
     def test_masks(self):
         mask = self.labels == 2
-        for same in (mask, np.repeat(mask, 2)[::2], memoryview(mask)):
+        for same in (mask, np.repeat(mask, 2)[::2], memoryview(mask), mask.tolist(), list(mask), tuple(mask)):
             self.assertEqual(self.records(self.ds.select(same)), np.flatnonzero(mask).tolist())
         twos = self.ds.select(mask)
         self.assertEqual(self.records(twos.select(mask)), self.records(twos))
-        for wrong in (mask[1:], np.array([True, False]), np.zeros(N, bool)):
+        for wrong in (mask[1:], np.array([True, False]), np.zeros(N, bool), [True, False], [False] * N):
             with self.assertRaisesRegex(libshard.ArgumentError, "the mask"):
                 self.ds.select(wrong)
         with self.assertRaisesRegex(libshard.ArgumentError, "the mask has .* must be one for each of 103 records"):
             twos.select(np.ones(len(twos), bool))  # its numbers are the dataset's
         with self.assertRaisesRegex(libshard.ArgumentError, f"{N - len(twos)} of them, such as .* not in"):
             twos.select(np.ones(N, bool))
+
+    def test_masks_as_an_index(self):
+        """ds[mask] has the rows of ds[numpy.flatnonzero(mask)], and a mask of another length has none."""
+        rule = np.arange(N) % 3 == 1
+        for mask in (rule, rule.tolist(), tuple(rule), np.repeat(rule, 2)[::2], np.ones(N, bool), np.zeros(N, bool)):
+            want, got = self.ds[np.flatnonzero(mask)], self.ds[mask]
+            self.assertEqual(list(got), list(want))
+            for name in want:
+                self.assertEqual(got[name].shape, want[name].shape)
+                self.assertTrue((np.asarray(got[name]) == np.asarray(want[name])).all())
+        twos = self.ds[:]["label"] == 2  # what a user of NumPy types
+        self.assertEqual(set(self.ds[twos]["label"].tolist()), {2})
+        for wrong in (rule[1:], [True], [False, True], np.zeros(0, bool), np.ones(N + 1, bool)):
+            with self.assertRaisesRegex(libshard.ArgumentError, f"the mask has {len(wrong)} bools; .* each of 103"):
+                self.ds[wrong]
+        for wrong in ([True, 1], [1, True], [0] + [False] * (N - 1), [np.True_] + [3] * (N - 1)):
+            with self.assertRaisesRegex(libshard.ArgumentError, "bools and numbers are mixed"):
+                self.ds[wrong]
+        for wrong in (True, np.True_, np.ones((N, 2), bool)):
+            with self.assertRaises((TypeError, libshard.ArgumentError)):
+                self.ds[wrong]
+        self.assertEqual(self.ds[[]]["label"].shape, (0,))  # no mask: a list of no numbers
 
     def test_records_outside(self):
         draw = np.random.default_rng(5)
@@ -132,6 +154,21 @@ class Selections(unittest.TestCase):
             self.assertEqual(sorted(sum(map(self.records, parts), [])), list(range(N)))
             self.assertEqual([self.records(p) for p in self.ds.split(*fractions, seed=4)], [*map(self.records, parts)])
         self.assertNotEqual(self.records(self.ds.split(0.5, seed=1)[0]), self.records(self.ds.split(0.5, seed=2)[0]))
+        for listed in ([0.5, 0.5], (0.8, 0.1, 0.1), np.array([0.25] * 4), [0.7, 0.2, 0.1], [1 / 3] * 3, [0.1] * 10):
+            parts = [self.records(p) for p in self.ds.split(listed, seed=4)]
+            self.assertEqual((len(parts), sorted(sum(parts, []))), (len(listed), list(range(N))))
+            same = [*map(self.records, self.ds.split(*listed[:-1], seed=4))]
+            self.assertEqual(parts, same)
+            # The rule of the document: sums of the fractions times n, each to the nearest.
+            cuts = [int(N * sum(listed[:k]) + 0.5) for k in range(len(listed))] + [N]
+            self.assertEqual([*map(len, parts)], [b - a for a, b in zip(cuts, cuts[1:])])
+        self.assertEqual(self.records(self.ds.split([1.0])[0]), list(range(N)))
+        for wrong in ([0.8, 0.1], [0.8, 0.3], [80, 20], [], [0.5, 0, 0.5], [1.5, -0.5], [0.9]):
+            with self.assertRaises(libshard.ArgumentError):
+                self.ds.split(wrong)
+        for wrong in ((0.5, [0.5]), ([0.5], [0.5]), ({0.5: 1},), (["a"],)):
+            with self.assertRaises(TypeError):
+                self.ds.split(*wrong)
         held_out = []
         for train, fold in self.ds.folds(5, seed=1):
             self.assertEqual(sorted(self.records(train) + self.records(fold)), list(range(N)))
@@ -162,6 +199,100 @@ class Selections(unittest.TestCase):
                 self.ds.folds(2, seed=seed)
         with self.assertRaises(libshard.ArgumentError):
             self.ds.where(label=1 << 63)
+
+    def test_split_by_a_field(self):
+        """Records of one value stay together, and each record is in one part."""
+        rows = [{"x": i, "who": f"p{i * i % 17}", "case": i * i % 17, "e": [0.5, 1.5], "score": 0.5} for i in range(90)]
+        types = {"x": "int64", "who": "text[<=4]", "case": "int32", "e": "float32[2]", "score": "float32"}
+        ds = libshard.pack(rows, types, "cases")
+        some = ds.select(range(10, 80))
+        for source, numbers in ((ds, range(90)), (some, range(10, 80))):
+            for by in ("case", "who"):
+                for fractions in (([0.5, 0.5],), (0.3, 0.3)):
+                    parts = source.split(*fractions, seed=3, by=by)
+                    self.assertEqual(sorted(sum(map(self.records, parts), [])), list(numbers))
+                    seen = [{rows[i][by] for i in self.records(p)} for p in parts]
+                    self.assertEqual(sum(map(len, seen)), len(set.union(*seen)))  # no value is in two
+                    again = source.split(*fractions, seed=3, by=by)
+                    self.assertEqual([*map(self.records, again)], [*map(self.records, parts)])
+        self.assertNotEqual(*(self.records(ds.split(0.5, seed=s, by="case")[0]) for s in (1, 2)))
+        plain = ds.split(0.5, seed=3)  # the test sees groups that are torn
+        self.assertGreater(len({rows[i]["case"] for i in self.records(plain[0])}
+                               & {rows[i]["case"] for i in self.records(plain[1])}), 0)  # fmt: skip
+        for wrong, words in (("e", "must be a whole number or a text"), ("score", "must be a whole number or a text"),
+                             ("what", "what")):  # fmt: skip
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                ds.split(0.5, by=wrong)
+        with self.assertRaisesRegex(libshard.ArgumentError, "part 0 of 2 would have no record.*9 values in 90 records"):
+            ds.split(0.001, by="case")
+        with self.assertRaises(TypeError):
+            ds.split(0.5, by=3)
+
+    def test_keys(self):
+        keys = [f"cat/{i}.jpg" if i % 2 else f"hund ü/{i}" for i in range(50)]
+        keys[40] = keys[7]
+        ds = libshard.pack([{"x": i} for i in range(50)], None, "keys", key=lambda i, _: keys[i], shard_records=20)
+        for i, key in enumerate(keys):
+            if i in (7, 40):
+                with self.assertRaisesRegex(libshard.ArgumentError, "records 7 and 40 have it"):
+                    ds.index_of(key)
+                continue
+            self.assertEqual((ds.index_of(key), ds.key(i)), (i, key))
+            self.assertEqual(ds.by_key(key), ds[i])
+        for missing in ("cat/7", "", "cat/7.jpgx"):
+            with self.assertRaisesRegex(KeyError, "no record has the key"):
+                ds.by_key(missing)
+        for wrong in (3, None, b"cat"):
+            with self.assertRaisesRegex(TypeError, "must be the key of a record"):
+                ds.by_key(wrong)
+        with self.assertRaises(libshard.ArgumentError):
+            ds.by_key("a\0b")
+        none = libshard.pack([{"x": i} for i in range(5)], None, "no-keys")
+        for key in ("", "x"):
+            with self.assertRaisesRegex(libshard.ArgumentError, "have no keys"):
+                none.by_key(key)
+        named = libshard.pack([{"x": i, "file": f"f{i}"} for i in range(5)], None, "named", key="file")
+        self.assertEqual((named.by_key("f3"), named.schema.names), ({"x": 3}, ["x"]))
+        with self.assertRaises(libshard.ClosedError):
+            named.close()
+            named.by_key("f3")
+
+    def test_concatenation(self):
+        a = libshard.pack([{"x": i, "t": "é" * (i % 3)} for i in range(7)], {"x": "int64", "t": "text[<=4]"}, "ca",
+                          key=lambda i, _: f"a{i}")  # fmt: skip
+        b = libshard.pack([{"x": 10 + i, "t": "longer text"} for i in range(4)], {"x": "int64", "t": "text[<=20]"}, "cb",
+                          key=lambda i, _: f"b{i}")  # fmt: skip
+        some = b.select([1, 3])
+        for both, want in ((a + b, [*a, *b]), (libshard.concat([a, b]), [*a, *b]), (libshard.concat(["ca", some]), [*a, *some]),
+                           (a + b + some, [*a, *b, *some]), (some + a, [*some, *a]), (libshard.concat([a]), [*a]),
+                           (a + (b + a), [*a, *b, *a]), (a + a, [*a, *a])):  # fmt: skip
+            self.assertEqual((len(both), list(both)), (len(want), want))
+            self.assertEqual([both[i - len(want)] for i in range(len(want))], want)
+            self.assertEqual(both.__getitems__([1, 0]), [want[1], want[0]])
+            for wrong in (len(want), -len(want) - 1):
+                with self.assertRaises(IndexError):
+                    both[wrong]
+            for wrong in (True, slice(2), [1], "x", np.array([True]), 0.5, np.True_):
+                with self.assertRaises(TypeError):
+                    both[wrong]
+        both = b.select([1, 3]) + a
+        self.assertEqual([both.key(i) for i in (0, 1, 2)], ["b1", "b3", "a0"])
+        again = libshard.pack(a + b, {"x": "int64", "t": "text[<=20]"}, "cab")
+        self.assertEqual([r["x"] for r in again], [r["x"] for r in a + b])
+        for refuse in (lambda: libshard.Loader(both, 2), lambda: libshard.mix([both]), lambda: libshard.Loader([a, b], 2)):
+            with self.assertRaisesRegex(TypeError, "shardpack merge|libshard.mix"):
+                refuse()
+        labelled = [libshard.pack([{"label": 0}], None, f"l{n}", classes=[n]) for n in "pq"]
+        for x, y, words in (
+            (a, labelled[0], "ca has x: int64, and lp has no field 'x'"),
+            (a, libshard.pack([{"x": np.int32(1), "t": "y"}], {"x": "int32", "t": "text[<=4]"}, "c32"), "x: int32"),
+            (*labelled, "have other classes, \\['p'\\] and \\['q'\\]"),
+        ):
+            with self.assertRaisesRegex(libshard.MismatchError, words):
+                x + y
+        for wrong in (lambda: libshard.concat([]), lambda: libshard.concat(a), lambda: a + 3, lambda: 3 + a, lambda: sum([a, b])):
+            with self.assertRaises((TypeError, libshard.ArgumentError)):
+                wrong()
 
     def test_loader(self):
         chosen = self.ds.where(label=[1, 3])

@@ -301,7 +301,7 @@ class Transforms(unittest.TestCase):
         got = list(loader)
         self.assertEqual(sum((labels for labels, _ in got), []), [i % 5 for i in range(RECORDS)])
         self.assertEqual([step for _, step in got], list(range(7)))
-        with self.assertRaisesRegex(TypeError, "must be a libshard.Transform or a function"):
+        with self.assertRaisesRegex(TypeError, "must be a libshard.Transform, a function"):
             libshard.Loader(self.ds, 16, transform="random-resized")
 
     def test_refused(self):

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "libshard/dataset/dataset.h"
 #include "shard_inspect.h"
 #include "tests/store/fixture.h"
 
@@ -32,6 +33,23 @@ static struct shard_reader *open_with(uint32_t check, uint32_t guard)
 
 	CHECK_OK(shard_reader_open(&r, shard.text, &o, &fixture_err));
 	return r;
+}
+
+/* ---- hashes ---- */
+
+TEST(each_bit_of_a_hash_counts)
+{
+	struct section s = {.hash = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+	uint8_t hash[sizeof(s.hash)];
+
+	memcpy(hash, s.hash, sizeof(hash));
+	CHECK_OK(reader_check_section_hash(&s, hash, &fixture_err));
+	for (unsigned bit = 0; bit < 8 * sizeof(hash); bit++) {
+		STORY("bit %u", bit);
+		hash[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		CHECK_EQ(reader_check_section_hash(&s, hash, NULL), SHARD_E_CORRUPT);
+		hash[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
 }
 
 /* ---- bounds ---- */

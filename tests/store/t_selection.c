@@ -429,6 +429,7 @@ TEST(a_damaged_file_is_refused)
 {
 	struct shard_selection *s;
 	struct path file, bad;
+	struct shard_error err;
 	uint8_t *text;
 	size_t bytes;
 
@@ -443,7 +444,9 @@ TEST(a_damaged_file_is_refused)
 		STORY("byte %u of %u", (unsigned)i, (unsigned)bytes);
 		text[i] ^= 1;
 		file_make(bad.text, text, bytes);
-		CHECK_EQ(shard_selection_read(&s, ds, bad.text, NULL), SHARD_E_CORRUPT);
+		CHECK_EQ(shard_selection_read(&s, ds, bad.text, &err), SHARD_E_CORRUPT);
+		if (i < strlen("libshard selection"))
+			CHECK(strstr(err.message, "is not a selection; make one with shardcat select"));
 		text[i] ^= 1;
 	}
 	for (size_t n = 0; n < bytes; n++) {

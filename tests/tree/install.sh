@@ -13,8 +13,8 @@ files() { (cd "$root" && find . -type f -o -type l) | sort; }
 run() { env LD_LIBRARY_PATH="$root/usr/lib/here" ${LAUNCH-} "$@"; }
 
 staged() {
-	make --no-print-directory DEPS=skip BUILD="$BUILD" PREFIX=/usr LIBDIR=/usr/lib/here DESTDIR="$root" "$1" \
-		>"$TMPDIR/log" 2>&1 || { cat "$TMPDIR/log" && exit 1; }
+	make --no-print-directory DEPS=skip BUILD="$BUILD" PREFIX=/usr LIBDIR=/usr/lib/here \
+		PYTHONDIR=/usr/lib/here/python DESTDIR="$root" "$1" >"$TMPDIR/log" 2>&1 || { cat "$TMPDIR/log" && exit 1; }
 }
 
 staged install
@@ -24,6 +24,7 @@ for f in bin/shardpack bin/shardcat include/shard.h include/shard_gpu.h include/
 	lib/here/libshard.a lib/here/libshard.so lib/here/pkgconfig/libshard.pc \
 	share/man/man1/shardpack.1 share/man/man1/shardcat.1 share/man/man3/shard.h.3 share/man/man3/shard_pack.h.3 \
 	share/bash-completion/completions/shardcat \
+	lib/here/python/libshard/_core.abi3.so lib/here/python/libshard/_core.pyi lib/here/python/libshard/torch.py \
 	share/zsh/site-functions/_shardcat share/fish/vendor_completions.d/shardcat.fish; do
 	[ -s "$root/usr/$f" ] || fail "install did not write $f"
 done
@@ -74,6 +75,21 @@ ${CC:-cc} "$TMPDIR/user.c" -o "$TMPDIR/user_static" -I"$root/usr/include" -L"$TM
 "$TMPDIR/user_static" >/dev/null || fail "a program linked with libshard.a exits with $?"
 run "$root/usr/bin/shardpack" --version >/dev/null || fail "the installed shardpack does not start"
 run "$root/usr/bin/shardcat" --version >/dev/null || fail "the installed shardcat does not start"
+
+# Python finds the package, and what it is.
+PYTHONPATH=$root/usr/lib/here/python PYTHONDONTWRITEBYTECODE=1 ${PYTHON:-python3} - "$version" "$root" <<-'END'
+	import importlib.metadata
+	import sys
+
+	import libshard
+
+	info = importlib.metadata.distribution("libshard")
+	assert libshard.__file__.startswith(sys.argv[2]), libshard.__file__
+	assert libshard.__version__ == info.version == sys.argv[1], (libshard.__version__, info.version)
+	said = {name: info.metadata[name] for name in ("Name", "License", "Requires-Python")}
+	assert said == {"Name": "libshard", "License": "Apache-2.0", "Requires-Python": ">=3.11"}, said
+	assert "datasets" in info.metadata["Summary"], info.metadata["Summary"]
+END
 
 echo keep >"$root/usr/bin/somebody_elses"
 staged uninstall

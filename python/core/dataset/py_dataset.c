@@ -2,6 +2,7 @@
 /*
  * py_dataset.c - the type libshard._core.Dataset
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "libshard/base/words.h"
@@ -133,6 +134,7 @@ static void dealloc(PyObject *self)
 		Py_XDECREF(d->name[f]);
 	Py_XDECREF(d->path);
 	PyMem_Free(d->first_record);
+	PyMem_Free(d->key_place);
 	object_free(self);
 }
 
@@ -201,10 +203,25 @@ static bool is_truth(PyObject *object)
 	"record, "                                                                                               \
 	"and ds.column('label') that of all records"
 
+/* Is this an array or a tensor of bools?  Of an empty one the items do not tell. */
+static bool has_bools(PyObject *key)
+{
+	PyObject *dtype = PyObject_GetAttrString(key, "dtype"), *name = dtype ? PyObject_Str(dtype) : NULL;
+	const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	bool has = text && strstr(text, "bool");
+
+	PyErr_Clear();
+	Py_XDECREF(name);
+	Py_XDECREF(dtype);
+	return has;
+}
+
+/* Numbers of records, or a mask: a bool for each record.  A mix of both is neither. */
 static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 {
-	Py_ssize_t count = PySequence_Size(indices), i;
-	PyObject *number;
+	Py_ssize_t count = PySequence_Size(indices), used = 0, i;
+	bool is_mask = false, ok = true;
+	PyObject *item;
 	uint64_t *idx;
 
 	if (count < 0) {
@@ -215,23 +232,32 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 	idx = PyMem_Malloc(((size_t)count + 1) * sizeof(*idx));
 	if (!idx)
 		return fail_memory("no memory for %zd numbers of records", count);
-	for (i = 0; i < count; i++) {
-		bool ok;
+	for (i = 0; ok && i < count; i++) {
+		item = PySequence_GetItem(indices, i);
+		if (item && !i)
+			is_mask = is_truth(item);
+		if (item && is_truth(item) != is_mask) { /* a bool would be read as the number 0 or 1 */
+			fail_argument("bools and numbers are mixed in an index: give numbers of records, or a mask "
+				      "with one bool for each record");
+			ok = false;
+		} else if (item && is_mask) {
+			int is_set = PyObject_IsTrue(item);
 
-		number = PySequence_GetItem(indices, i);
-		if (number && is_truth(number)) { /* a mask would be read as zeros and ones */
-			fail_argument(
-				"a mask of bools is not an index: ds.select(mask) takes a mask of NumPy, with one "
-				"bool for each record; numpy.flatnonzero(mask) gives indices");
-			Py_CLEAR(number);
+			ok = is_set >= 0;
+			idx[used] = (uint64_t)i;
+			used += is_set > 0;
+		} else {
+			ok = item && take_index(d, item, &idx[used++]);
 		}
-		ok = number && take_index(d, number, &idx[i]);
-		Py_XDECREF(number);
-		if (!ok)
-			break;
+		Py_XDECREF(item);
 	}
-	if (i == count)
-		return rows_gather(d, idx, (size_t)count);
+	if (ok && (is_mask || (!count && has_bools(indices))) && (uint64_t)count != record_count(d)) {
+		fail_argument("the mask has %zd bools; must have one for each of %llu records", count,
+			      (unsigned long long)record_count(d));
+		ok = false;
+	}
+	if (ok)
+		return rows_gather(d, idx, (size_t)used);
 	PyMem_Free(idx);
 	return NULL;
 }
@@ -244,7 +270,9 @@ static PyObject *subscript_listed(PyObject *self, PyObject *key)
 	PyObject *listed = PyObject_CallMethod(key, "tolist", NULL), *out = NULL;
 	bool known = listed && (PyList_Check(listed) || PyLong_Check(listed));
 
-	if (known)
+	if (known && PyList_Check(listed) && !PyList_Size(listed) && has_bools(key))
+		out = gather_sequence((struct dataset *)self, key);
+	else if (known)
 		out = subscript(self, listed);
 	else
 		PyErr_SetString(PyExc_TypeError, NO_INDEX);
@@ -267,7 +295,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 		return rows_slice(d, (uint64_t)first, step, (uint64_t)count);
 	}
 	/* These would pass for a number or a sequence. */
-	if (PyBool_Check(key) || PyUnicode_Check(key) || PyBytes_Check(key)) {
+	if (is_truth(key) || PyUnicode_Check(key) || PyBytes_Check(key)) {
 		PyErr_SetString(PyExc_TypeError, NO_INDEX);
 		return NULL;
 	}
@@ -291,6 +319,104 @@ static PyObject *key(PyObject *self, PyObject *number)
 	if (shard_dataset_key(d->ds, idx, key, &bytes, &err))
 		return fail(&err);
 	return PyUnicode_DecodeUTF8(key, (Py_ssize_t)bytes, "strict");
+}
+
+/* ---- records by their keys ---- */
+
+struct key_place {
+	uint64_t hash, number; /* of the key, and of its record */
+};
+
+static uint64_t key_hash(const char *key, size_t bytes) /* FNV-1a */
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ (unsigned char)key[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct key_place *x = a, *y = b;
+
+	return x->hash != y->hash ? (x->hash < y->hash ? -1 : 1) : (x->number > y->number) - (x->number < y->number);
+}
+
+#define KEYS_BETWEEN_SIGNALS 65536u
+
+/* 16 bytes for each record that has a key.  False with an exception set. */
+static bool learn_keys(struct dataset *d)
+{
+	uint64_t n = record_count(d);
+	struct key_place *place = n < SIZE_MAX / sizeof(*place) ? PyMem_Malloc((n + 1) * sizeof(*place)) : NULL;
+	char key[SHARD_KEY_BYTES_MAX];
+	struct shard_error err;
+	size_t used = 0, bytes;
+	uint64_t i = 0, end;
+	int rc = SHARD_OK;
+
+	if (!place) {
+		fail_memory("no memory for the places of %llu keys", (unsigned long long)n);
+		return false;
+	}
+	while (!rc && i < n) {
+		end = n - i < KEYS_BETWEEN_SIGNALS ? n : i + KEYS_BETWEEN_SIGNALS;
+		Py_BEGIN_ALLOW_THREADS for (; !rc && i < end; i++)
+		{
+			rc = shard_dataset_key(d->ds, i, key, &bytes, &err);
+			if (!rc && bytes)
+				place[used++] = (struct key_place){key_hash(key, bytes), i};
+		}
+		Py_END_ALLOW_THREADS if (!rc && PyErr_CheckSignals() < 0) rc = SHARD_E_CANCELLED;
+	}
+	if (!rc) {
+		Py_BEGIN_ALLOW_THREADS qsort(place, used, sizeof(*place), compare_places);
+		Py_END_ALLOW_THREADS
+	}
+	if (rc && !PyErr_Occurred())
+		fail(&err);
+	if (rc || d->key_place) { /* another thread was faster */
+		PyMem_Free(place);
+		return !rc;
+	}
+	d->key_place = place;
+	d->key_count = used;
+	return true;
+}
+
+/* (number of keys, number of the first record with this one or None, that of the second or None) */
+static PyObject *find_key(PyObject *self, PyObject *text)
+{
+	struct dataset *d = (struct dataset *)self;
+	uint64_t found[2], hash;
+	char key[SHARD_KEY_BYTES_MAX];
+	struct shard_error err;
+	Py_ssize_t length = 0;
+	const char *wanted = PyUnicode_AsUTF8AndSize(text, &length);
+	size_t low = 0, high, middle, bytes;
+	unsigned int count = 0;
+
+	if (!wanted || !dataset_is_open(d) || (!d->key_place && !learn_keys(d)))
+		return NULL;
+	hash = key_hash(wanted, (size_t)length);
+	for (high = d->key_count; low < high;) {
+		middle = low + (high - low) / 2;
+		if (d->key_place[middle].hash < hash)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; count < 2 && low < d->key_count && d->key_place[low].hash == hash; low++) {
+		if (shard_dataset_key(d->ds, d->key_place[low].number, key, &bytes, &err))
+			return fail(&err);
+		if (bytes == (size_t)length && !memcmp(key, wanted, bytes)) /* hashes may be equal by chance */
+			found[count++] = d->key_place[low].number;
+	}
+	if (!count)
+		return Py_BuildValue("nOO", (Py_ssize_t)d->key_count, Py_None, Py_None);
+	return count == 1 ? Py_BuildValue("nKO", (Py_ssize_t)d->key_count, found[0], Py_None)
+			  : Py_BuildValue("nKK", (Py_ssize_t)d->key_count, found[0], found[1]);
 }
 
 static PyObject *info(PyObject *self, PyObject *Py_UNUSED(unused))
@@ -465,6 +591,7 @@ int dataset_init(PyObject *module)
 		{"key", key, METH_O,
 		 "key($self, number, /)\n--\n\n"
 		 "The key of a record, such as the path of the file that it was made of; '' if there are none."},
+		{"_find_key", find_key, METH_O, "_find_key($self, key, /)\n--\n\n"},
 		{"_info", info, METH_NOARGS, "_info($self, /)\n--\n\n"},
 		{"_fields", fields, METH_NOARGS, "_fields($self, /)\n--\n\n"},
 		{"_class_name", class_name, METH_O, "_class_name($self, number, /)\n--\n\n"},

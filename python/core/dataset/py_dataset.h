@@ -15,6 +15,8 @@ struct dataset {
 	PyObject *path;
 	PyObject *name[SHARD_FIELDS_MAX];    /* of fields */
 	uint64_t *first_record, shard_count; /* of each shard, and of the end; NULL before they are needed */
+	struct key_place *key_place;	     /* [key_count], by hash; NULL before they are needed */
+	size_t key_count;
 	bool closed;
 };
 

@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import gc
+import inspect
 import itertools
 import json
 import mmap
@@ -254,10 +255,16 @@ class Loading(unittest.TestCase):
         for option, words in (
             ("num_workers", ": a loader has no worker processes"),
             ("channel_last", "; did you mean channels_last="),
-            ("what", "; there are channels_last, rank, world, mesh, dims, tokens, fields"),
+            ("what", "; there are channels_last, rank, world, epochs, mesh, dims, tokens, fields"),
         ):
             with self.assertRaisesRegex(TypeError, f"^libshard.torch.Loader has no option {option}={words}"):
                 libshard.torch.Loader("set", 8, **{option: None})
+        # Every word of PyTorch's own is either an option here, or answered with what is here instead.
+        ours = {*inspect.signature(libshard.Loader).parameters, "dataset", "batch_size"}
+        for option in inspect.signature(DataLoader.__init__).parameters:
+            if option not in ours | {"self"}:
+                with self.assertRaisesRegex(TypeError, f"^libshard.torch.Loader has no option {option}=: [a-z]"):
+                    libshard.torch.Loader("set", 8, **{option: None})
 
     def test_an_epoch_is_a_loop(self):
         with libshard.torch.Loader("set", 8, seed=5) as loader, libshard.Loader("set", 8, seed=5) as arrays:
@@ -1116,12 +1123,53 @@ class Idioms(unittest.TestCase):
         thread.join()
         self.assertEqual(len({b["image"].data_ptr() for b in kept}), 13)
 
+    def test_functions_that_work_ahead_get_tensors(self):
+        """In order, with draws of PyTorch that are those of a loop; and batches that are moved to a device."""
+
+        def noise(batch):
+            self.assertIs(type(batch["image"]), torch.Tensor)
+            return batch["image"].float() + torch.rand(()), batch.index.clone()
+
+        told = []
+        for ahead in (0, 2):
+            torch.manual_seed(5)
+            loader = libshard.torch.Loader("set", 8, seed=3, transform=[noise, list], transform_ahead=ahead)
+            told.append(list(loader))
+        for one, other in zip(*told, strict=True):
+            self.assertTrue(all(map(torch.equal, one, other)))
+
+    def test_a_batch_moves_to_a_device(self):
+        for items in ("rows", "all", ()):
+            batch = next(iter(libshard.torch.Loader("set", 8, items=items)))
+            for moved in (batch.to("cpu"), batch.to(torch.device("cpu"), non_blocking=True)):
+                self.assertEqual((type(moved), list(moved), moved.item_names), (libshard.Batch, list(batch), batch.item_names))
+                self.assertIs(moved["image"], batch["image"])  # as a tensor does that is there already
+            with torch.device("cpu"):
+                there = batch.to("meta")
+            self.assertEqual({v.device.type for v in there.values() if isinstance(v, torch.Tensor)}, {"meta"})
+            self.assertEqual({there.index.device.type, there.flags.device.type, there.valid.device.type}, {"meta"})
+            self.assertEqual((there.epoch, there.step, there.component), (0, 0, None))
+            self.assertEqual(batch["image"].device.type, "cpu")
+            for wrong in (torch.float16, None, 3.5, True, batch["image"]):
+                with self.assertRaisesRegex(TypeError, "must be a device"):
+                    batch.to(wrong)
+        mixed = libshard.torch.Loader(libshard.mix(["set", "set"]), 8)
+        self.assertEqual(next(iter(mixed)).to("meta").component.device.type, "meta")
+        captions = {"caption": "text[<=8]", "x": "float32[2]"}
+        libshard.pack(({"caption": f"c{i}", "x": [1.0, 2.0]} for i in range(9)), captions, "captions")
+        batch = next(iter(libshard.torch.Loader("captions", 3, strings="lists")))
+        self.assertEqual(batch.to("meta")["caption"], batch["caption"])  # a list of str stays as it is
+
     def test_tensors_as_indices_and_as_values(self):
         ds = libshard.open("set")
         self.assertEqual(np.asarray(ds[torch.tensor([3, 1])]["image"]).tobytes(), want["image"][[3, 1]].tobytes())
         self.assertEqual(ds[torch.tensor(3)]["label"], want["label"][3])
-        with self.assertRaisesRegex(libshard.ArgumentError, "flatnonzero"):
-            ds[torch.ones(N, dtype=torch.bool)]
+        mask = torch.arange(N) % 5 == 2
+        self.assertEqual(ds[mask]["label"].tolist(), want["label"][mask.numpy()].tolist())
+        self.assertEqual(ds.select(mask).records.tolist(), mask.nonzero()[:, 0].tolist())
+        for wrong in (mask[1:], torch.zeros(0, dtype=torch.bool)):
+            with self.assertRaisesRegex(libshard.ArgumentError, "the mask has"):
+                ds[wrong]
         with self.assertRaisesRegex(libshard.RecordError, "record 0, field 'x': an array that cannot be read"):
             libshard.pack([{"x": torch.zeros(3, requires_grad=True)}], None, "gradient")
         batches = DataLoader(libshard.torch.ShardDataset("set"), 8)

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets one behind the other, and columns beside a dataset."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from importlib import import_module
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+
+from . import _core, _frameworks
+from ._dataset import Dataset, opened
+from ._errors import ArgumentError, MismatchError
+from ._hints import Hinting
+from ._options import as_items, number_in, public, show
+from ._selection import Selection, is_bool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ._core import Array
+    from ._description import Schema, Value
+    from ._types import Path
+
+
+class Concat(Hinting):
+    """The records of several datasets or selections, one behind the other.  ``a + b`` makes one.
+
+    ``both[i]`` is a record, numbers below 0 count from the end, and ``len(both)`` is the sum.  It is
+    for reading by number, for ``torch.utils.data.DataLoader`` and for :func:`libshard.pack`.  A
+    loader refuses it: an order over all of them needs them to be one dataset, which
+    ``shardpack merge`` makes without writing a record again.
+    """
+
+    def __init__(self, datasets: Iterable[Dataset | Selection]) -> None:
+        self.datasets = tuple(datasets)
+        self.dataset = _dataset(self.datasets[0])  #: the first one, whose schema and classes all have
+        self._ends = list(accumulate(map(len, self.datasets)))
+
+    @property
+    def schema(self) -> Schema:
+        """The fields, as the first one has them."""
+        return self.dataset.schema
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes, which are those of all."""
+        return self.dataset.classes
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def _find(self, number: SupportsIndex) -> tuple[Dataset | Selection, int]:
+        at = number_in(len(self), number, "record", "concatenation")
+        which = bisect_right(self._ends, at)
+        return self.datasets[which], at - (self._ends[which - 1] if which else 0)
+
+    def __getitem__(self, number: SupportsIndex) -> dict[str, Value]:
+        if is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"):
+            raise TypeError(
+                f"a concatenation is indexed by the number of one record, not by {show(number)}; index its .datasets "
+                "for several at a time"
+            )
+        source, at = self._find(number)
+        return source[at]
+
+    def key(self, number: SupportsIndex) -> str:
+        """The key of a record; '' if it has none."""
+        source, at = self._find(number)
+        return source.dataset.key(source.numbers([at])[0]) if isinstance(source, Selection) else source.key(at)
+
+    def __iter__(self) -> Iterator[dict[str, Value]]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Value]]:
+        """For ``torch.utils.data.DataLoader``, which asks for the records of a batch."""
+        _frameworks.check_records(self.schema)
+        return [self[number] for number in numbers]
+
+    def __add__(self, other: Any) -> Concat:
+        return concat([self, other])
+
+    def __radd__(self, other: object) -> NoReturn:
+        raise TypeError(f"{show(other)} + a concatenation: libshard.concat([a, b]) puts records one behind the other")
+
+    def __repr__(self) -> str:
+        return f"<libshard.Concat of {len(self.datasets)} datasets: {len(self):,} records>"
+
+
+@public("libshard.concat")
+def concat(datasets: Iterable[Dataset | Selection | Concat | Path]) -> Concat:
+    """The records of several datasets, one behind the other: a :class:`Concat`, as ``a + b`` is.
+
+    ``datasets``: datasets, their paths, or selections, with the same fields, which may have other
+    greatest lengths, and the same classes; else :class:`MismatchError`.
+    """
+    if isinstance(datasets, (Dataset, Selection, Concat)):
+        raise TypeError("datasets: must be a list of datasets or selections, as libshard.concat([a, b])")
+    parts: list[Dataset | Selection] = []
+    for one in as_items("datasets", datasets, "a list of datasets or selections"):
+        if isinstance(one, Concat):
+            parts += one.datasets
+        else:
+            parts.append(one if isinstance(one, Selection) else opened("datasets", one))
+    if not parts:
+        raise ArgumentError("datasets: there are none to concatenate", "bad argument")
+    for other in parts[1:]:
+        _check(_dataset(parts[0]), _dataset(other))
+    return Concat(parts)
+
+
+_PARTS = ("index", "flags", "valid", "component", "epoch", "step", "position")  # of a batch: no names for columns
+_KEYS_MOST = 64  # that are compared
+
+
+class Zip(Hinting):
+    """A dataset or a selection, with columns beside it.  ``libshard.zip()`` makes one.
+
+    ``len(both)`` is the number of records, ``both[i]`` a record with its columns, and
+    ``libshard.Loader(both, 256)`` delivers batches that have the columns as well.
+    """
+
+    def __init__(self, source: Dataset | Selection, columns: dict[str, Any]) -> None:
+        self.source, self.columns = source, columns
+        self.dataset = _dataset(source)
+        self.selection = source if isinstance(source, Selection) else None
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
+        if is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"):
+            raise TypeError(f"index it by the number of one record, not by {show(number)}; both.dataset takes several")
+        at = number_in(len(self), number, "record", "dataset")
+        record = at if self.selection is None else self.selection.numbers([at])[0]
+        out: dict[str, Any] = {**self.dataset[record]}
+        for other in {id(column): column for column, field in self.columns.values() if field}.values():
+            out |= other[record]
+        for name, (column, field) in self.columns.items():
+            if not field:
+                out[name] = column[record].item() if column.ndim == 1 else column[record]
+        return out
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def digest(self) -> str:
+        """What the columns are: ids of datasets, and types of arrays.  States of loaders hold it."""
+        said = (f"{name} {c.id if field else f'{c.dtype.name} {list(c.shape)}'}" for name, (c, field) in self.columns.items())
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()
+
+    def _beside(self, records: list[int]) -> dict[str, Array]:
+        """Of a batch, with these records: its columns."""
+        gathered: dict[int, dict[str, Array]] = {}
+        out = {}
+        for name, (column, field) in self.columns.items():
+            if field:
+                if id(column) not in gathered:
+                    gathered[id(column)] = column[records]
+                out[name] = gathered[id(column)][field]
+            else:
+                rows = column[records]
+                out[name] = _core._array(rows.dtype.name, rows.shape, rows.tobytes())
+        return out
+
+    def __repr__(self) -> str:
+        return f"<libshard.Zip of {self.source!r} and {', '.join(self.columns)}>"
+
+
+@public("libshard.zip")
+def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns: Any) -> Zip:
+    """A dataset with columns beside it, such as embeddings that were computed later: a :class:`Zip`.
+
+    ``others``: datasets with as many records in the same order, whose fields are the columns.
+    ``columns``: arrays by name, with a row for each record, as ``libshard.zip(ds, embedding=array)``;
+    an array of ``numpy.load(..., mmap_mode="r")`` stays where it is.  A column has a row for each
+    record of the dataset, also if a selection is given.
+
+    Where both datasets have keys, some are compared, and :class:`MismatchError` is raised if two
+    records of one number have two keys.  Nothing can compare the order of an array.
+    """
+    if isinstance(dataset, (Concat, Zip)):
+        raise TypeError(f"dataset={show(dataset)}; must be a libshard.Dataset, a selection, or the path of one")
+    source = dataset if isinstance(dataset, Selection) else opened("dataset", dataset)
+    base, taken = _dataset(source), {}
+    for other in others:
+        if isinstance(other, Selection) or not isinstance(other, (Dataset, str, bytes)) and not hasattr(other, "__fspath__"):
+            kind = "a selection" if isinstance(other, Selection) else show(other)
+            raise TypeError(
+                f"{kind}: beside a dataset there are datasets, or arrays with a name, as libshard.zip(ds, embedding=array)"
+            )
+        beside = opened("others", other)
+        _check_count(base, beside.path, len(beside))
+        _check_keys(base, beside)
+        for name in beside.schema.names:
+            _check_name(base, name, taken)
+            taken[name] = beside, name
+    for name, column in columns.items():
+        array = _as_column(name, column)
+        _check_count(base, name, len(array))
+        _check_name(base, name, taken)
+        taken[name] = array, ""
+    if not taken:
+        raise ArgumentError("zip: there is nothing beside the dataset; give it a dataset, or name=array", "bad argument")
+    return Zip(source, taken)
+
+
+def _as_column(name: str, column: Any) -> Any:
+    if isinstance(column, (Dataset, Selection, str, bytes)):
+        raise TypeError(f"{name}={show(column)}; must be an array; give a dataset without a name")
+    try:
+        array = import_module("numpy").asarray(column)
+    except ImportError:
+        raise ImportError(f"zip({name}=<array>) reads it with NumPy, and there is no NumPy; pack it as a dataset") from None
+    except Exception as e:  # of lists that differ in length, of tensors on a GPU
+        raise TypeError(f"{name}={show(column)}; NumPy cannot read it as an array of numbers in rows of one shape") from e
+    if array.ndim < 1 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(
+            f"{name}={show(column)}; must be an array of numbers with a row for each record, not {array.dtype} of shape "
+            f"{array.shape}"
+        )
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _check_count(base: Dataset, what: str, count: int) -> None:
+    if count != len(base):
+        raise ArgumentError(
+            f"zip: {show(what)} has {count:,} rows, and {base.path} has {len(base):,} records; they belong to each other by "
+            "their numbers, so there must be as many",
+            "bad argument",
+        )
+
+
+def _check_name(base: Dataset, name: str, taken: dict[str, Any]) -> None:
+    if name in base.schema.names or name in taken or name in _PARTS:
+        whose = "the dataset" if name in base.schema.names else "another column" if name in taken else "each batch"
+        raise ArgumentError(f"zip: {whose} has {name!r} already; give the column another name", "bad argument")
+
+
+def _check_keys(a: Dataset, b: Dataset) -> None:
+    for number in sorted({i * (len(a) - 1) // (_KEYS_MOST - 1) for i in range(_KEYS_MOST)}) if len(a) else ():
+        keys = a.key(number), b.key(number)
+        if all(keys) and keys[0] != keys[1]:
+            raise MismatchError(
+                f"record {number} is {show(keys[0])} in {a.path}, and {show(keys[1])} in {b.path}, so they are not in one "
+                "order; pack both from the same list",
+                "not as the manifest says",
+            )
+
+
+def _dataset(source: Dataset | Selection) -> Dataset:
+    return source.dataset if isinstance(source, Selection) else source
+
+
+def _check(a: Dataset, b: Dataset) -> None:
+    """Do their records mean the same?"""
+    kinds = [
+        {f.name: (f.dtype, f.kind, f.layout, f.semantic, f.shape if f.kind == "tensor" else len(f.shape)) for f in d.schema}
+        for d in (a, b)
+    ]
+    for name in (*kinds[0], *kinds[1]):
+        if kinds[0].get(name) != kinds[1].get(name):
+            said = [str(d.schema[name]) if name in d.schema else f"no field {name!r}" for d in (a, b)]
+            said = [f"{text} ({d.schema[name].semantic}, {d.schema[name].layout})" if said[0] == said[1] else text
+                    for text, d in ((said[0], a), (said[1], b))]  # fmt: skip
+            raise MismatchError(
+                f"{a.path} has {said[0]}, and {b.path} has {said[1]}; pack both with the same fields",
+                "not as the manifest says",
+            )
+    if a.classes != b.classes:
+        raise MismatchError(
+            f"{a.path} and {b.path} have other classes, {show(a.classes)} and {show(b.classes)}, so a label would mean "
+            f"two things; pack one with those of the other, such as classes=ds.classes",
+            "not as the manifest says",
+        )
