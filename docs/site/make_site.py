@@ -34,7 +34,7 @@ NAV = {
 NOTEBOOKS = ("docs/tutorials/photographs.md", "docs/tutorials/tokens.md")
 # Names of libshard in Python, by page.  A name that stands nowhere comes on the last of these pages.
 PYTHON = {
-    "Datasets": "open Dataset Selection Preview Schema Field Stats ChannelStats VerifyReport",
+    "Datasets": "open Dataset Selection concat Concat zip Zip Preview Schema Field Stats ChannelStats VerifyReport",
     "Loaders": "Loader Batch Array Transform Mixture mix balanced PADDED SUBSTITUTED MASKED",
     "Writing": "pack Writer",
     "Errors": "Error",
@@ -305,12 +305,17 @@ def headers(pages, manuals):
 # ---- Python ----
 
 
-def python(pages, package):
-    """Pages of names, whose text mkdocstrings takes from docstrings.  Returns the navigation."""
+def public(package):
+    """The names that libshard has."""
     with open(os.path.join(package, "__init__.py")) as f:
         tree = ast.parse(f.read())
     assigned = {ast.unparse(s.targets[0]): s.value for s in tree.body if isinstance(s, ast.Assign)}
-    every = ast.literal_eval(assigned["__all__"])
+    return ast.literal_eval(assigned["__all__"])
+
+
+def python(pages, package):
+    """Pages of names, whose text mkdocstrings takes from docstrings.  Returns the navigation."""
+    every = public(package)
     told = {name: words.split() for name, words in PYTHON.items()}
     told["Errors"] += [n for n in every if n.endswith("Error") and n != "Error"]
     placed = sum(told.values(), [])
@@ -327,10 +332,16 @@ def python(pages, package):
     return nav
 
 
-def docstrings(text):
-    """A module whose documentation mkdocstrings understands: roles of Sphinx become links, and `#:` docstrings."""
+def docstrings(text, names):
+    """A module whose documentation mkdocstrings understands: `#:` begins a docstring, and a role of Sphinx is code,
+    and a link if it is about a public name."""
+
+    def role(found):
+        code = f"``{found[1]}``"
+        return f"[{code}][libshard.{found[1]}]" if found[1].split(".")[0] in names else code
+
     text = re.sub(r'^( *)(\w+(?::|,| =).*?) +#: (.*)$', r'\1\2\n\1"""\3"""', text, flags=re.M)
-    return re.sub(r":(?:class|meth|func|attr):`(?:libshard\.)?([\w.]+)`", r"[`\1`][]", text)
+    return re.sub(r":(?:class|meth|func|attr):`(?:libshard\.)?([\w.]+)`", role, text)
 
 
 def stub(text, core):
@@ -458,7 +469,7 @@ def main(build, site):
             with open(os.path.join("python/libshard", name)) as f:
                 text = f.read()
             with open(os.path.join(modules, "libshard", name), "w") as f:
-                f.write(docstrings(stub(text, core) if name == "_core.pyi" else text))
+                f.write(docstrings(stub(text, core) if name == "_core.pyi" else text, public("python/libshard")))
     html = os.path.join(os.path.abspath(site), version)
     config = {
         "INHERIT": os.path.abspath("docs/site/mkdocs.yml"),
