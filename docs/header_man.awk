@@ -42,7 +42,7 @@ function text(line) {
 	next
 }
 !name { next }
-/^\/\* clang-format o/ || /^#(ifn?def|endif|include)/ || /^#define SHARD_((PACK_|GPU_)?H|API)/ || /^extern "C"/ { next }
+/^\/\* clang-format o/ || /^#(ifn?def|endif|include)/ || /^#define SHARD_(([A-Z]+_)?H$|API )/ || /^extern "C"/ { next }
 /^\/\* ---- .* ---/ {
 	end_code()
 	gsub(/^\/\* -+ | -+ \*\/$/, "")

@@ -34,7 +34,7 @@ NAV = {
 NOTEBOOKS = ("docs/tutorials/photographs.md", "docs/tutorials/tokens.md")
 # Names of libshard in Python, by page.  A name that stands nowhere comes on the last of these pages.
 PYTHON = {
-    "Datasets": "open Dataset Selection Preview Schema Field Stats ChannelStats VerifyReport",
+    "Datasets": "open Dataset Selection concat Concat zip Zip Preview Schema Field Stats ChannelStats VerifyReport",
     "Loaders": "Loader Batch Array Transform Mixture mix balanced PADDED SUBSTITUTED MASKED",
     "Writing": "pack Writer",
     "Errors": "Error",
@@ -166,11 +166,16 @@ def marked(text):
     """A line of a manual, as Markdown: bold is what one types."""
     text = text.replace(r"\fR\fB", "")
     parts = re.split(r"\\f([BI])(.*?)\\fR", text)
-    out = plain(unescaped(parts[0]))
+    out = text_of(parts[0])
     for font, inner, after in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         inner = unescaped(inner)
-        out += (f"`{inner}`" if font == "B" else f"*{plain(inner)}*") + plain(unescaped(after))
+        out += (f"`{inner}`" if font == "B" else f"*{plain(inner)}*") + text_of(after)
     return out
+
+
+def text_of(text):
+    """Text of a manual, in which options are code, so that no line is broken in them."""
+    return plain(re.sub(r"(?<![\w-])--[a-z][a-z0-9-]*", r"`\g<0>`", unescaped(text)))
 
 
 def unescaped(text):
@@ -248,7 +253,7 @@ def commands(pages, tool, text):
             rest += ["", f"## {heading.capitalize()}", "", *(line for line in lines if not line.startswith("## "))]
     table = [f"| [{name}]({os.path.basename(path)}) | {what} |" for name, path, what in verbs]
     path = pages.write(f"commands/{tool}/index.md", "\n".join([*first, "| verb | what it does |", "|---|---|", *table, *rest]))
-    return [path, *({name.removeprefix(tool + " "): path} for name, path, _ in verbs)]
+    return [{"Overview": path}, *({name.removeprefix(tool + " "): path} for name, path, _ in verbs)]
 
 
 DECLARED = re.compile(r"^#define (SHARD_\w+)|^(?:struct|enum) (shard_\w+) \{|\b(shard_\w+)\((?!\*)|\(\*(shard_\w+)\)", re.M)
@@ -292,20 +297,25 @@ def headers(pages, manuals):
                 code = line.endswith("```c") or line.startswith("```") and line != "```" or code and line != "```"
                 out.append(line if code else linked(line, header))
         pages.write(f"reference/c/{header}.md", "\n".join(out))
-    names = [f"- [`{n}`]({where[n]})" for n in sorted(where)]
-    pages.write("reference/c/index.md", "\n".join(["# Names in C", "", *names]))
-    return ["reference/c/index.md", *({h: f"reference/c/{h}.md"} for h in made)]
+    names = [(h, ", ".join(f"[`{n}`]({where[n]})" for n in sorted(where) if where[n].startswith(f"{h}.md#"))) for h in made]
+    text = "# Names in C\n" + "".join(f"\n## {h.replace('_', chr(92) + '_')}\n\n{those}\n" for h, those in names)
+    return [{"All names": pages.write("reference/c/index.md", text)}, *({h: f"reference/c/{h}.md"} for h in made)]
 
 
 # ---- Python ----
 
 
-def python(pages, package):
-    """Pages of names, whose text mkdocstrings takes from docstrings.  Returns the navigation."""
+def public(package):
+    """The names that libshard has."""
     with open(os.path.join(package, "__init__.py")) as f:
         tree = ast.parse(f.read())
     assigned = {ast.unparse(s.targets[0]): s.value for s in tree.body if isinstance(s, ast.Assign)}
-    every = ast.literal_eval(assigned["__all__"])
+    return ast.literal_eval(assigned["__all__"])
+
+
+def python(pages, package):
+    """Pages of names, whose text mkdocstrings takes from docstrings.  Returns the navigation."""
+    every = public(package)
     told = {name: words.split() for name, words in PYTHON.items()}
     told["Errors"] += [n for n in every if n.endswith("Error") and n != "Error"]
     placed = sum(told.values(), [])
@@ -322,10 +332,16 @@ def python(pages, package):
     return nav
 
 
-def docstrings(text):
-    """A module whose documentation mkdocstrings understands: roles of Sphinx become links, and `#:` docstrings."""
+def docstrings(text, names):
+    """A module whose documentation mkdocstrings understands: `#:` begins a docstring, and a role of Sphinx is code,
+    and a link if it is about a public name."""
+
+    def role(found):
+        code = f"``{found[1]}``"
+        return f"[{code}][libshard.{found[1]}]" if found[1].split(".")[0] in names else code
+
     text = re.sub(r'^( *)(\w+(?::|,| =).*?) +#: (.*)$', r'\1\2\n\1"""\3"""', text, flags=re.M)
-    return re.sub(r":(?:class|meth|func|attr):`(?:libshard\.)?([\w.]+)`", r"[`\1`][]", text)
+    return re.sub(r":(?:class|meth|func|attr):`(?:libshard\.)?([\w.]+)`", role, text)
 
 
 def stub(text, core):
@@ -453,7 +469,7 @@ def main(build, site):
             with open(os.path.join("python/libshard", name)) as f:
                 text = f.read()
             with open(os.path.join(modules, "libshard", name), "w") as f:
-                f.write(docstrings(stub(text, core) if name == "_core.pyi" else text))
+                f.write(docstrings(stub(text, core) if name == "_core.pyi" else text, public("python/libshard")))
     html = os.path.join(os.path.abspath(site), version)
     config = {
         "INHERIT": os.path.abspath("docs/site/mkdocs.yml"),
@@ -468,6 +484,7 @@ def main(build, site):
     done = subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, stderr=subprocess.PIPE, text=True)
     if done.returncode:  # not --quiet, with which --strict does not see what is wrong
         sys.exit(done.stderr)
+    os.remove(os.path.join(html, "404.html"))  # it looks for style sheets at the root of a server
     found = loads(html)
     if found:
         sys.exit("\n".join(f"{path}: loads {address} from another host" for path, address in found))

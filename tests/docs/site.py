@@ -71,6 +71,13 @@ assert site.document("<!-- file: x.py -->\n```python\n  - y\n```\n") == '```pyth
 assert site.document("<!-- prints -->\n```text\n<!-- z -->\n```\n```sh\n```\n") == (
     '```text title="output"\n<!-- z -->\n```\n```sh\n```\n')
 
+# ---- docstrings ----
+
+assert site.docstrings("x: int  #: of :class:`Dataset`\n", ["Dataset"]) == (
+    'x: int\n"""of [``Dataset``][libshard.Dataset]"""\n')
+assert site.docstrings(":meth:`Dataset.key`, :class:`libshard.Loader`, :meth:`key`", ["Dataset", "Loader"]) == (
+    "[``Dataset.key``][libshard.Dataset.key], [``Loader``][libshard.Loader], ``key``")
+
 # ---- all pages ----
 
 for tool in ("shardpack", "shardcat"):
