@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ._core import Array
-    from ._description import Schema, Value
+    from ._description import Schema
     from ._types import Path
 
 
@@ -56,7 +56,7 @@ class Concat(Hinting):
         which = bisect_right(self._ends, at)
         return self.datasets[which], at - (self._ends[which - 1] if which else 0)
 
-    def __getitem__(self, number: SupportsIndex) -> dict[str, Value]:
+    def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
         if is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"):
             raise TypeError(
                 f"a concatenation is indexed by the number of one record, not by {show(number)}; index its .datasets "
@@ -70,10 +70,10 @@ class Concat(Hinting):
         source, at = self._find(number)
         return source.dataset.key(source.numbers([at])[0]) if isinstance(source, Selection) else source.key(at)
 
-    def __iter__(self) -> Iterator[dict[str, Value]]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
 
-    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Value]]:
+    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Any]]:
         """For ``torch.utils.data.DataLoader``, which asks for the records of a batch."""
         _frameworks.check_records(self.schema)
         return [self[number] for number in numbers]

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
 from ._concat import Zip
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
     from ._core import Array
-    from ._types import Device, Path
+    from ._types import Corrupt, Device, Path, ReadPath, Shuffle, Strings, Tail
 
 T = TypeVar("T")  # what a batch is made of
 
@@ -99,24 +99,24 @@ class LoaderBase(Hinting, Generic[T]):
         *,
         fields: Iterable[str] | None = None,
         items: str | Iterable[str] = "rows",
-        strings: str = "rows",
+        strings: Strings = "rows",
         transform: Transform | Callable[[Any], Any] | Sequence[Transform | Callable[[Any], Any]] | None = None,
         transform_as_stored: str | Iterable[str] = (),
         transform_ahead: SupportsIndex = 0,
-        shuffle: bool | str = True,
+        shuffle: bool | Shuffle = True,
         seed: SupportsIndex = 0,
         rank: SupportsIndex | None = None,
         world: SupportsIndex | None = None,
         epochs: SupportsIndex | None = 1,
         max_steps: SupportsIndex | None = None,
         drop_last: bool | None = None,
-        tail: str | None = None,
+        tail: Tail | None = None,
         prefetch: SupportsIndex = 2,
         max_held: SupportsIndex = 2,
         copy: bool = False,
         threads: SupportsIndex = 0,
-        path: str = "auto",
-        on_corrupt: str = "fail",
+        path: ReadPath = "auto",
+        on_corrupt: Corrupt = "fail",
         corrupt_most: SupportsIndex | None = 1024,
         device: str | Device = "cpu",
         pin_memory: bool = False,
@@ -127,7 +127,7 @@ class LoaderBase(Hinting, Generic[T]):
         phase_unit_records: SupportsIndex = 0,
         stage_bytes: SupportsIndex = 0,
         stream: object = None,
-        pool_bytes: SupportsIndex | str = 0,
+        pool_bytes: SupportsIndex | Literal["all"] = 0,
         pin_most: SupportsIndex | None = None,
         resume_appended: bool = False,
         check_ranks: bool = True,
