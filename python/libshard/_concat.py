@@ -148,7 +148,9 @@ class Zip(Hinting):
     @property
     def digest(self) -> str:
         """What the columns are: ids of datasets, and types of arrays.  States of loaders hold it."""
-        said = (f"{name} {c.id if field else f'{c.dtype.name} {list(c.shape)}'}" for name, (c, field) in self.columns.items())
+        said = (
+            f"{name} {c.id if field else f'{c.dtype.name} {list(c.shape)}'}" for name, (c, field) in self.columns.items()
+        )
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
     def _beside(self, records: list[int]) -> dict[str, Array]:
@@ -186,7 +188,8 @@ def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns:
     source = dataset if isinstance(dataset, Selection) else opened("dataset", dataset)
     base, taken = _dataset(source), {}
     for other in others:
-        if isinstance(other, Selection) or not isinstance(other, (Dataset, str, bytes)) and not hasattr(other, "__fspath__"):
+        is_known = isinstance(other, (Dataset, str, bytes)) or hasattr(other, "__fspath__")
+        if isinstance(other, Selection) or not is_known:
             kind = "a selection" if isinstance(other, Selection) else show(other)
             raise TypeError(
                 f"{kind}: beside a dataset there are datasets, or arrays with a name, as libshard.zip(ds, embedding=array)"
@@ -257,7 +260,10 @@ def _dataset(source: Dataset | Selection) -> Dataset:
 def _check(a: Dataset, b: Dataset) -> None:
     """Do their records mean the same?"""
     kinds = [
-        {f.name: (f.dtype, f.kind, f.layout, f.semantic, f.shape if f.kind == "tensor" else len(f.shape)) for f in d.schema}
+        {
+            f.name: (f.dtype, f.kind, f.layout, f.semantic, f.shape if f.kind == "tensor" else len(f.shape))
+            for f in d.schema
+        }
         for d in (a, b)
     ]
     for name in (*kinds[0], *kinds[1]):

@@ -134,8 +134,8 @@ class LoaderBase(Hinting, Generic[T]):
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
-        a :class:`Zip` of one and its columns, or the path of one.  ``batch_size``: records per rank.  ``fields``: the names of those that
-        are wanted; by default all.  What is stored apart from them is neither read nor checked.
+        a :class:`Zip` of one and its columns, or the path of one.  ``batch_size``: records per
+        rank.  ``fields``: the names of those that are wanted; by default all.  What is stored apart from them is neither read nor checked.
         ``items``: the other items of a batch, behind its fields.  ``"rows"`` are ``index``,
         ``flags``, ``valid`` and, of mixtures, ``component``: all that has a number for each row.
         ``"all"`` are these and ``epoch``, ``step`` and ``position``, which are plain numbers; else
@@ -577,8 +577,8 @@ class LoaderBase(Hinting, Generic[T]):
         left = self._left or self._core.left()
         if left:
             warnings.warn(
-                f"the loop was left after step {left[1]} of {self._core.step_count()}, so this state begins epoch {left[0] + 1}; "
-                f"call state_dict() inside the loop to go on behind step {left[1]}",
+                f"the loop was left after step {left[1]} of {self._core.step_count()}, so this state begins epoch "
+                f"{left[0] + 1}; call state_dict() inside the loop to go on behind step {left[1]}",
                 stacklevel=stack_level(),
             )
         token = self._core.token()  # which says so if the loader is closed
@@ -649,7 +649,8 @@ class LoaderBase(Hinting, Generic[T]):
         """
         for name, value in labels.items():
             if not is_label(name):
-                raise ArgumentError(f"prometheus: {show(name)} is not a name of a label: letters, digits and _", "bad argument")
+                said = f"prometheus: {show(name)} is not a name of a label, which has letters, digits and _"
+                raise ArgumentError(said, "bad argument")
             as_text(name, value, "the value of a label")
         return prometheus_of(self.stats(), labels)
 
