@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ._core import Array
-    from ._description import Schema, Value
+    from ._description import Schema
     from ._types import Path
 
 
@@ -56,7 +56,7 @@ class Concat(Hinting):
         which = bisect_right(self._ends, at)
         return self.datasets[which], at - (self._ends[which - 1] if which else 0)
 
-    def __getitem__(self, number: SupportsIndex) -> dict[str, Value]:
+    def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
         if is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"):
             raise TypeError(
                 f"a concatenation is indexed by the number of one record, not by {show(number)}; index its .datasets "
@@ -70,10 +70,10 @@ class Concat(Hinting):
         source, at = self._find(number)
         return source.dataset.key(source.numbers([at])[0]) if isinstance(source, Selection) else source.key(at)
 
-    def __iter__(self) -> Iterator[dict[str, Value]]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
 
-    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Value]]:
+    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Any]]:
         """For ``torch.utils.data.DataLoader``, which asks for the records of a batch."""
         _frameworks.check_records(self.schema)
         return [self[number] for number in numbers]
@@ -148,7 +148,9 @@ class Zip(Hinting):
     @property
     def digest(self) -> str:
         """What the columns are: ids of datasets, and types of arrays.  States of loaders hold it."""
-        said = (f"{name} {c.id if field else f'{c.dtype.name} {list(c.shape)}'}" for name, (c, field) in self.columns.items())
+        said = (
+            f"{name} {c.id if field else f'{c.dtype.name} {list(c.shape)}'}" for name, (c, field) in self.columns.items()
+        )
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
     def _beside(self, records: list[int]) -> dict[str, Array]:
@@ -186,7 +188,8 @@ def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns:
     source = dataset if isinstance(dataset, Selection) else opened("dataset", dataset)
     base, taken = _dataset(source), {}
     for other in others:
-        if isinstance(other, Selection) or not isinstance(other, (Dataset, str, bytes)) and not hasattr(other, "__fspath__"):
+        is_known = isinstance(other, (Dataset, str, bytes)) or hasattr(other, "__fspath__")
+        if isinstance(other, Selection) or not is_known:
             kind = "a selection" if isinstance(other, Selection) else show(other)
             raise TypeError(
                 f"{kind}: beside a dataset there are datasets, or arrays with a name, as libshard.zip(ds, embedding=array)"
@@ -257,7 +260,10 @@ def _dataset(source: Dataset | Selection) -> Dataset:
 def _check(a: Dataset, b: Dataset) -> None:
     """Do their records mean the same?"""
     kinds = [
-        {f.name: (f.dtype, f.kind, f.layout, f.semantic, f.shape if f.kind == "tensor" else len(f.shape)) for f in d.schema}
+        {
+            f.name: (f.dtype, f.kind, f.layout, f.semantic, f.shape if f.kind == "tensor" else len(f.shape))
+            for f in d.schema
+        }
         for d in (a, b)
     ]
     for name in (*kinds[0], *kinds[1]):

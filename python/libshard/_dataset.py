@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _core
-from ._description import ChannelStats, Field, Schema, Stats, Value, VerifyReport
+from ._description import ChannelStats, Field, Schema, Stats, VerifyReport
 from ._errors import (
     ArgumentError,
     CorruptError,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ._core import Array
-    from ._types import Path
+    from ._types import Check, Path
 
 _CHECKS = ("device", "always", "never", "first")
 
@@ -48,7 +48,7 @@ class Dataset(_core.Dataset, Selectable):
     """
 
     @public("libshard.Dataset")
-    def __new__(cls, path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> Self:
+    def __new__(cls, path: Path, *, check: Check = "device", guard: bool = True, id: str | None = None) -> Self:
         """Open the folder ``path``; reads its manifest and no shard.
 
         ``check``: when records are compared with their hashes: at their first use and when they
@@ -65,7 +65,7 @@ class Dataset(_core.Dataset, Selectable):
         except NotFoundError as e:
             raise NotFoundError(e.message + _advice(name), e.status, e.os_code) from None
 
-    def __init__(self, path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> None:
+    def __init__(self, path: Path, *, check: Check = "device", guard: bool = True, id: str | None = None) -> None:
         self._options = {"check": check, "guard": guard}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ class Dataset(_core.Dataset, Selectable):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[dict[str, Value]]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
 
     @cached_property
@@ -209,7 +209,7 @@ class Dataset(_core.Dataset, Selectable):
         return first
 
     @public("Dataset.by_key")
-    def by_key(self, key: str) -> dict[str, Value]:
+    def by_key(self, key: str) -> dict[str, Any]:
         """The record with this key, such as ``"cat/17.jpg"``: ``ds[ds.index_of(key)]``."""
         return self[self.index_of(key)]
 
@@ -291,6 +291,6 @@ def opened(option: str, source: Any) -> Dataset:
 
 
 @public("libshard.open")
-def open(path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> Dataset:
+def open(path: Path, *, check: Check = "device", guard: bool = True, id: str | None = None) -> Dataset:
     """Open the dataset in folder ``path``: a :class:`Dataset`."""
     return Dataset(path, check=check, guard=guard, id=id)

@@ -5,16 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Union, overload
+from typing import Any, SupportsIndex, overload
 
 from ._errors import ArgumentError
 from ._options import public, show
-
-if TYPE_CHECKING:
-    from ._core import Array
-
-#: A field of one record.
-Value: TypeAlias = Union["Array", int, float, bool, str, bytes, list[str]]
 
 
 @dataclass(frozen=True)

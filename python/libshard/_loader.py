@@ -10,7 +10,7 @@ import time
 import warnings
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
 from ._concat import Zip
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
     from ._core import Array
-    from ._types import Device, Path
+    from ._types import Corrupt, Device, Path, ReadPath, Shuffle, Strings, Tail
 
 T = TypeVar("T")  # what a batch is made of
 
@@ -101,24 +101,24 @@ class LoaderBase(Hinting, Generic[T]):
         *,
         fields: Iterable[str] | None = None,
         items: str | Iterable[str] = "rows",
-        strings: str = "rows",
+        strings: Strings = "rows",
         transform: Transform | Callable[[Any], Any] | Sequence[Transform | Callable[[Any], Any]] | None = None,
         transform_as_stored: str | Iterable[str] = (),
         transform_ahead: SupportsIndex = 0,
-        shuffle: bool | str = True,
+        shuffle: bool | Shuffle = True,
         seed: SupportsIndex = 0,
         rank: SupportsIndex | None = None,
         world: SupportsIndex | None = None,
         epochs: SupportsIndex | None = 1,
         max_steps: SupportsIndex | None = None,
         drop_last: bool | None = None,
-        tail: str | None = None,
+        tail: Tail | None = None,
         prefetch: SupportsIndex = 2,
         max_held: SupportsIndex = 2,
         copy: bool = False,
         threads: SupportsIndex = 0,
-        path: str = "auto",
-        on_corrupt: str = "fail",
+        path: ReadPath = "auto",
+        on_corrupt: Corrupt = "fail",
         corrupt_most: SupportsIndex | None = 1024,
         device: str | Device = "cpu",
         pin_memory: bool = False,
@@ -129,15 +129,15 @@ class LoaderBase(Hinting, Generic[T]):
         phase_unit_records: SupportsIndex = 0,
         stage_bytes: SupportsIndex = 0,
         stream: object = None,
-        pool_bytes: SupportsIndex | str = 0,
+        pool_bytes: SupportsIndex | Literal["all"] = 0,
         pin_most: SupportsIndex | None = None,
         resume_appended: bool = False,
         check_ranks: bool = True,
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
-        a :class:`Zip` of one and its columns, or the path of one.  ``batch_size``: records per rank.  ``fields``: the names of those that
-        are wanted; by default all.  What is stored apart from them is neither read nor checked.
+        a :class:`Zip` of one and its columns, or the path of one.  ``batch_size``: records per
+        rank.  ``fields``: the names of those that are wanted; by default all.  What is stored apart from them is neither read nor checked.
         ``items``: the other items of a batch, behind its fields.  ``"rows"`` are ``index``,
         ``flags``, ``valid`` and, of mixtures, ``component``: all that has a number for each row.
         ``"all"`` are these and ``epoch``, ``step`` and ``position``, which are plain numbers; else
@@ -579,8 +579,8 @@ class LoaderBase(Hinting, Generic[T]):
         left = self._left or self._core.left()
         if left:
             warnings.warn(
-                f"the loop was left after step {left[1]} of {self._core.step_count()}, so this state begins epoch {left[0] + 1}; "
-                f"call state_dict() inside the loop to go on behind step {left[1]}",
+                f"the loop was left after step {left[1]} of {self._core.step_count()}, so this state begins epoch "
+                f"{left[0] + 1}; call state_dict() inside the loop to go on behind step {left[1]}",
                 stacklevel=stack_level(),
             )
         token = self._core.token()  # which says so if the loader is closed
@@ -651,7 +651,8 @@ class LoaderBase(Hinting, Generic[T]):
         """
         for name, value in labels.items():
             if not is_label(name):
-                raise ArgumentError(f"prometheus: {show(name)} is not a name of a label: letters, digits and _", "bad argument")
+                said = f"prometheus: {show(name)} is not a name of a label, which has letters, digits and _"
+                raise ArgumentError(said, "bad argument")
             as_text(name, value, "the value of a label")
         return prometheus_of(self.stats(), labels)
 

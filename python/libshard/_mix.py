@@ -19,7 +19,7 @@ from ._selection import Selection, column_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ._types import Path
+    from ._types import Path, Stop
 
 _STOPS = ("longest", "shortest")
 WEIGHTS_MAX = 4096  # the sum of all weights
@@ -72,7 +72,7 @@ def mix(
     weights: Iterable[SupportsIndex | SupportsFloat] | None = None,
     *,
     epoch_records: SupportsIndex | None = None,
-    stop: str = "longest",
+    stop: Stop = "longest",
 ) -> Mixture:
     """Train on several datasets at once: ``Loader(libshard.mix([web, books], [3, 1]), 256)``.
 
@@ -104,7 +104,7 @@ def mix(
 
 
 @public("libshard.balanced")
-def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop: str = "longest") -> Mixture:
+def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop: Stop = "longest") -> Mixture:
     """All classes equally often, whatever their sizes: a mixture of a selection for each class.
 
     ``field``: an integer scalar; its values are the classes.  ``stop`` is that of :func:`mix`.

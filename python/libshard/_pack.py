@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from . import _core
 from ._dataset import Dataset
@@ -27,7 +27,7 @@ _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 @public("libshard.pack")
 def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
          names: Sequence[str] | None = None, batched: bool = False, key: str | Callable[[int, Any], str] | None = None,
-         classes: Iterable[str] | None = None, order: str = "source", seed: int = 0,
+         classes: Iterable[str] | None = None, order: Literal["source", "shuffle"] = "source", seed: int = 0,
          progress: bool | Callable[[int, int | None], Any] | None = None, **options: Any) -> Dataset:
     """Write a dataset of all that ``source`` has to the folder ``out``; returns it, open.
 

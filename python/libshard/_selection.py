@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ._concat import Concat
     from ._core import Array
     from ._dataset import Dataset
-    from ._description import Value
     from ._types import Path
 
 Wanted = SupportsIndex | str
@@ -36,7 +35,7 @@ class Selectable(Hinting):
         """The dataset, and what is selected of it so far; None: all."""
         raise NotImplementedError
 
-    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Value]]:
+    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Any]]:
         """For ``torch.utils.data.DataLoader``, which asks for the records of a batch."""
         _frameworks.check_records(self._source()[0].schema)
         records: Any = self
@@ -152,7 +151,7 @@ class Selection(Selectable):
     def __len__(self) -> int:
         return len(self._core)
 
-    def __getitem__(self, place: SupportsIndex) -> dict[str, Value]:
+    def __getitem__(self, place: SupportsIndex) -> dict[str, Any]:
         """The record at a place of the selection."""
         if hasattr(place, "__len__") and not hasattr(place, "tolist") or getattr(place, "ndim", None):
             raise ArgumentError(
@@ -162,7 +161,7 @@ class Selection(Selectable):
             )
         return self.dataset[self._record(no_mask([place])[0])]
 
-    def __iter__(self) -> Iterator[dict[str, Value]]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
 
     def numbers(self, places: Iterable[SupportsIndex]) -> list[int]:

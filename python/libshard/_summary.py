@@ -112,7 +112,8 @@ def prometheus_of(s: Mapping[str, int], labels: Mapping[str, str]) -> str:
     for counter, (name, text) in _COUNTERS.items():
         name = f"libshard_{name}_total"
         value = f"{s[counter] / 1e9:.9f}" if counter.endswith("_ns") else str(s[counter])
-        lines += [f"# HELP {name} {text}", f"# TYPE {name} counter", f"{name}{{{where}}} {value}" if where else f"{name} {value}"]
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} counter"]
+        lines.append(f"{name}{{{where}}} {value}" if where else f"{name} {value}")
     return "\n".join(lines) + "\n"
 
 

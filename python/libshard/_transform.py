@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex
 
 from ._errors import ArgumentError
 from ._options import as_number, choice, public, show, whole
@@ -55,15 +55,15 @@ class Transform:
     ``transform_as_stored`` names them.
     """
 
-    crop: str = "center"
+    crop: Literal["center", "random", "random-resized"] = "center"
     size: SupportsIndex | tuple[SupportsIndex, SupportsIndex] | None = None
     flip: float = 0.0
     dtype: Any = "u8"
-    layout: str = "hwc"
+    layout: Literal["hwc", "chw"] = "hwc"
     mean: SupportsFloat | Sequence[float] = 0.0
     std: SupportsFloat | Sequence[float] = 1.0
-    filter: str = "bilinear"
-    pixels: str = "recipe"
+    filter: Literal["bilinear"] = "bilinear"
+    pixels: Literal["recipe", "rows-first", "pillow-12", "pillow-13"] = "recipe"
     views: SupportsIndex = 1
     area: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsIndex, TypeAlias, TypedDict, Union
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from ._transform import Transform
 
 Path: TypeAlias = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+# Words that options take.
+Check: TypeAlias = Literal["device", "always", "never", "first"]
+Corrupt: TypeAlias = Literal["fail", "substitute", "mask"]
+ReadPath: TypeAlias = Literal["auto", "map", "direct", "pread"]
+Shuffle: TypeAlias = Literal["auto", "sequential", "global", "windows"]
+Stop: TypeAlias = Literal["longest", "shortest"]
+Strings: TypeAlias = Literal["rows", "lists"]
+Tail: TypeAlias = Literal["drop", "pad", "keep"]
+Tokens: TypeAlias = Literal["int64", "int32"]
 
 
 class Indices(Protocol):
@@ -39,21 +49,21 @@ class LoaderOptions(TypedDict, total=False):
 
     fields: Iterable[str] | None
     items: str | Iterable[str]
-    strings: str
+    strings: Strings
     transform: Transform | Callable[[Any], Any] | Sequence[Transform | Callable[[Any], Any]] | None
     transform_as_stored: str | Iterable[str]
     transform_ahead: SupportsIndex
-    shuffle: bool | str
+    shuffle: bool | Shuffle
     seed: SupportsIndex
     max_steps: SupportsIndex | None
     drop_last: bool | None
-    tail: str | None
+    tail: Tail | None
     prefetch: SupportsIndex
     max_held: SupportsIndex
     copy: bool
     threads: SupportsIndex
-    path: str
-    on_corrupt: str
+    path: ReadPath
+    on_corrupt: Corrupt
     corrupt_most: SupportsIndex | None
     device: str | Device
     pin_memory: bool
@@ -64,7 +74,7 @@ class LoaderOptions(TypedDict, total=False):
     phase_unit_records: SupportsIndex
     stage_bytes: SupportsIndex
     stream: object
-    pool_bytes: SupportsIndex | str
+    pool_bytes: SupportsIndex | Literal["all"]
     pin_most: SupportsIndex | None
     resume_appended: bool
     check_ranks: bool

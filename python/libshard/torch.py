@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ._concat import Zip
     from ._mix import Mixture
-    from ._types import LoaderOptions, Path
+    from ._types import LoaderOptions, Path, Tokens
 
 # Of each field that varies: the name of its lengths, the longest shape, the axes that vary.
 _Rooms: TypeAlias = dict[str, tuple[str, tuple[int, ...], list[int]]]
@@ -93,7 +93,7 @@ class Loader(LoaderBase[torch.Tensor]):
         epochs: SupportsIndex | None = 1,
         mesh: Mesh | None = None,
         dims: str | Sequence[str] = ("dp",),
-        tokens: str | None = "int64",
+        tokens: Tokens | None = "int64",
         **options: Unpack[LoaderOptions],
     ) -> None:
         """
@@ -345,7 +345,7 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
     @public("libshard.torch.ShardDataset")
     def __init__(self, dataset: Dataset | Selection | Path, *,
                  transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False,
-                 tokens: str | None = "int64") -> None:
+                 tokens: Tokens | None = "int64") -> None:
         """
         ``dataset``: a :class:`libshard.Dataset`, a :class:`libshard.Selection` of one, or the path
         of one.  ``transform``: of a sample, what to make of it.

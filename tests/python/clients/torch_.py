@@ -1393,7 +1393,7 @@ class WrongTypes(unittest.TestCase):
             (lambda: libshard.torch.ShardDataset(ds, transform=lambda: 1), TypeError, r"f\(sample\), and this takes"),
             (lambda: libshard.torch.ShardDataset(ds, transforms=1), TypeError, "did you mean transform="),
             (lambda: next(loader), TypeError, "it = iter"),
-            (lambda: next(iter(loader)).to("cuda"), AttributeError, "x.to"),
+            (lambda: next(iter(loader)).cuda(), AttributeError, "batch.to"),
             (lambda: libshard.torch.collate(3), TypeError, "samples=3; must be a list of samples"),
             (lambda: libshard.torch.collate([]), libshard.ArgumentError, "samples: there are none"),
             (lambda: libshard.torch.Loader(ds, 4, mesh=3), TypeError, "mesh=3; must be a DeviceMesh"),
