@@ -157,6 +157,7 @@ class Sdist(sdist):
         super().make_release_tree(base_dir, files)
         parts = ["python/core", "libshard", "include", "format/shard_format.h"]
         parts += ["Makefile", "tools", "docs/man", "docs/manual.awk", "docs/header_man.awk"]  # of the commands
+        parts += ["examples/photos"]  # of `shardpack demo`
         for part in parts:
             source, target = SOURCES / part, Path(base_dir, "csrc", part)
             if source.is_dir():

@@ -1012,20 +1012,26 @@ TEST(small_records_come_to_a_pool_as_they_do_without_one)
 		reopen(&so);
 		open_runs(&r, o, round);
 		CHECK_STR(compare_runs(&r, 2 * calls_of(&r.maps), o.fields, &failed), "");
-		begin = stats_of(&r.maps);
-		CHECK_STR(compare_runs(&r, calls_of(&r.maps), o.fields, &failed), "");
-		s = stats_of(&r.maps);
-		CHECK_EQ(failed, SHARD_OK);
+		/* Whole records would be a waste if most of them were padding. */
+		is_run = !r.is_held && schema.field[PHOTO_IMAGE].bytes * 4 >= schema.group[0].stride * 3;
+		/* A thread that page-locks may come late, and then runs go through the ring for some epochs. */
+		for (int k = 0; k < 50; k++) {
+			begin = stats_of(&r.maps);
+			CHECK_STR(compare_runs(&r, calls_of(&r.maps), o.fields, &failed), "");
+			s = stats_of(&r.maps);
+			CHECK_EQ(failed, SHARD_OK);
+			/* Pools are filled ahead, so not just what was delivered meanwhile came meanwhile. */
+			if (!is_run || s.cached_bytes - begin.cached_bytes >=
+					       (s.record_count - begin.record_count) * schema.group[0].stride / 2)
+				break;
+		}
 		CHECK(s.cached_bytes <= s.device_bytes);
 		CHECK_EQ(s.pageable_bytes, 0);
 		CHECK_EQ(ring_stats(&r).cached_bytes, 0);
 		CHECK_EQ(s.device_checked_count, 0);
 		CHECK(!damaged || so.check == SHARD_CHECK_NEVER || s.substituted_count + s.masked_count > 0);
-		/* Whole records would be a waste if most of them were padding. */
-		is_run = !r.is_held && schema.field[PHOTO_IMAGE].bytes * 4 >= schema.group[0].stride * 3;
 		CHECK_EQ(layout_is_block(&r.maps.l->pool->plan.slab, 0), is_run || width > 1360);
 		if (is_run) {
-			/* Pools are filled ahead, so not just what was delivered meanwhile came meanwhile. */
 			CHECK(s.cached_bytes - begin.cached_bytes >=
 			      (s.record_count - begin.record_count) * schema.group[0].stride / 2);
 			CHECK_EQ((s.cached_bytes - begin.cached_bytes) % 16, 0);

@@ -29,9 +29,10 @@ packages)
 libshard)
 	echo "  WHEEL libshard"
 	rm -rf "$venv/sdist"
-	mkdir -p "$venv/sdist/format" "$venv/sdist/docs"
+	mkdir -p "$venv/sdist/format" "$venv/sdist/docs" "$venv/sdist/examples"
 	cp -r python libshard include Makefile tools LICENSE "$venv/sdist"
 	cp format/shard_format.h "$venv/sdist/format"
+	cp -r examples/photos "$venv/sdist/examples"
 	cp -r docs/man docs/manual.awk docs/header_man.awk "$venv/sdist/docs"
 	rm -rf "$venv/sdist/python/build" "$venv/sdist/python/dist"
 	log=$venv/sdist.log
