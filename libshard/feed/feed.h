@@ -172,8 +172,9 @@ static inline bool layout_is_large(const struct shard_group *g)
 
 /*
  * `fields` has a bit for each field that is wanted, `uneven` one for each group that is not a block,
- * however large, and `even` one for each group that is a block, however small.  `remade` is NULL, or says for each field how many bytes a row of it has in
- * a batch; 0: those of the record.  Returns false if a batch would not fit memory.
+ * however large, and `even` one for each group that is a block, however small.  `remade` is NULL, or
+ * says for each field how many bytes a row of it has in a batch; 0: those of the record.  Returns false
+ * if a batch would not fit memory.
  */
 bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven, uint32_t even,
 		 uint32_t batch_records, const uint64_t *remade);

@@ -2,10 +2,10 @@
 /*
  * layout.c - where the arrays of a batch lie in its memory
  *
- * A batch holds one block for each large group, and a pool also one for some others.  Of small groups it holds one dense array for each
- * field, and so it does of the group of a field whose rows are remade.  Each array begins on a page
- * of its own.  Fields that nobody wants have no array, and a group of such fields alone has no
- * place at all: it is neither read nor hashed.
+ * A batch holds one block for each large group, and a pool also one for some others.  Of small groups
+ * it holds one dense array for each field, and so it does of the group of a field whose rows are
+ * remade.  Each array begins on a page of its own.  Fields that nobody wants have no array, and a
+ * group of such fields alone has no place at all: it is neither read nor hashed.
  */
 #include "libshard/feed/feed.h"
 

@@ -390,8 +390,8 @@ static bool leaves_check(const struct residents *from, uint32_t group, const str
 }
 
 /*
- * A row's record is kept at `src`.  If a check is due, it is hashed where it is mapped, unless the
- * owner does that.  *left: how many rows are yet to be filled.
+ * A row's record is kept.  If a check is due, it is hashed where it is mapped, unless the owner does
+ * that.  *left: how many rows are yet to be filled.
  */
 static int take_resident(struct block *b, uint32_t group, uint32_t i, const struct residents *from, struct resident *r,
 			 uint32_t *left)

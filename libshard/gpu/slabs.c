@@ -3,8 +3,9 @@
  * slabs.c - the slabs that a pool is made of: how many there are, how they are fetched and given back
  *
  * A slab holds rows of a share of the dataset, see order.h, laid out like a batch, but for whole
- * records of some small groups.  It is a device slot that the pool owns, and that a device copy fills from a feed of runs.  It stays lent
- * as long as a window needs it.  Slabs are numbered as they come, from the first one ever.
+ * records of some small groups.  It is a device slot that the pool owns, and that a device copy fills
+ * from a feed of runs.  It stays lent as long as a window needs it.  Slabs are numbered as they come,
+ * from the first one ever.
  *
  * One stream keeps everything in order, that of the batches.  It waits for slabs, puts batches
  * together, and then gives slabs back.  The host waits only for a slab that the feed has not filled

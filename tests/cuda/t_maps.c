@@ -1080,6 +1080,40 @@ TEST(damage_in_a_run_is_the_same_error)
 		}
 }
 
+/* Rows of one piece have users together, and rows that are damaged lose theirs alone. */
+TEST(runs_are_given_back_when_memory_becomes_scarce)
+{
+	struct shard_dataset_options so = {.size = sizeof(so), .check = SHARD_CHECK_DEVICE};
+	struct shard_loader_options o = {.batch_records = 5,
+					 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .order.run_records = 6,
+					 .order.window_runs = 1,
+					 .order.lane_count = 2,
+					 .repair.on_corrupt = SHARD_CORRUPT_MASK,
+					 .repair.corrupt_most = UINT64_MAX};
+	struct runs r;
+	int failed;
+
+	open_lines(200, 4, 3);
+	damage_record(&folder, 3, 0, 60 * schema.group[0].stride);
+	piece_bytes = 5 * schema.group[0].stride;
+	reopen(&so);
+	open_runs(&r, o, 0);
+	CHECK(!r.is_held);
+	CHECK_STR(compare_runs(&r, 2 * calls_of(&r.maps), 7, &failed), "");
+	CHECK(stats_of(&r.maps).masked_count > 0);
+	CHECK(stats_of(&r.maps).registered_bytes > 0);
+	atomic_store(&available, 1);
+	usleep(1100000); /* it looks once a second */
+	for (int i = 0; i < 1000 && stats_of(&r.maps).registered_bytes; i++) {
+		CHECK_STR(compare_runs(&r, 10, 7, &failed), "");
+		usleep(20000);
+	}
+	CHECK_EQ(stats_of(&r.maps).registered_bytes, 0);
+	atomic_store(&available, 0);
+	close_runs(&r);
+}
+
 /* Of images alone, all of which are page-locked and were hashed. */
 TEST(a_shard_of_small_records_is_cut_while_it_is_page_locked)
 {
