@@ -62,13 +62,10 @@ int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struc
 
 /* ---- how threads claim steps and fill the slots of these ---- */
 
-/*
- * A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2.  The
- * slot is ready when the last part is, whose thread may have been interrupted, so there are many.
- */
+/* A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2. */
 #define SHARED_BYTES (UINT64_C(8) << 20)
 #define PART_ROWS    16u
-#define PARTS_EACH   8u /* of a thread */
+#define PARTS_EACH   2u /* of a thread; each waits for its own reads, so not more than that */
 
 /* With lock. */
 static void stop_being_busy(struct crew *c)

@@ -9,8 +9,8 @@
 #include "tests/load/inject.h"
 
 #define THREADS 4u
-#define BATCH	180u /* 16 rows for each of 11 parts, and 4 for another one */
-#define PARTS	12u
+#define BATCH	180u /* 22 rows for each of 8 parts, and 4 for another one */
+#define PARTS	9u
 
 static const uint64_t sizes[] = {120, 1, 0, 139};
 static const struct shard_loader_options large = {.batch_records = BATCH,
