@@ -277,7 +277,7 @@ class LoaderBase(Hinting, Generic[T]):
         self._ahead = self._works_ahead(whole("transform_ahead", transform_ahead), place)
         self._is_endless, self._steps_most = _lengths(epochs, max_steps)
         self._is_sequential = kind == 1
-        lists = choice("strings", strings, _STRINGS) == 1
+        self._lists = lists = choice("strings", strings, _STRINGS) == 1
         if lists and place != "cpu":
             raise ArgumentError("strings='lists' needs device='cpu': a GPU has no strings", "bad argument")
         wanted = _fields(self.dataset, fields)
@@ -430,7 +430,7 @@ class LoaderBase(Hinting, Generic[T]):
 
     def _with_columns(self, batch: Batch[Array]) -> Batch[Array]:
         assert self.zipped is not None
-        batch.update(self.zipped._beside(batch.index.tolist()))
+        batch.update(self.zipped._beside(batch.index.tolist(), self._lists))
         return batch
 
     def _first_rank(self) -> int | None:

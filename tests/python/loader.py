@@ -1380,6 +1380,11 @@ class Columns(unittest.TestCase):
                 self.assertEqual((record["score"], record["word"]), (self.score[number], "w" * (number % 4)))
                 self.assertEqual(record["label"], self.ds[number]["label"])
             self.assertEqual(len(list(source)), len(source))
+        # Strings beside it come as those of the dataset would.
+        with libshard.Loader(both, 10, strings="lists") as loader:
+            for batch in loader:
+                self.assertEqual(batch["word"], ["w" * (i % 4) for i in batch.index.tolist()])
+                self.assertNotIn("word_length", batch)
         # To keep them, write them.
         with libshard.Loader(libshard.zip(self.ds, score=self.score), 10, shuffle=False) as loader:
             kept = libshard.pack(loader, None, "kept", batched=True)
@@ -1420,6 +1425,7 @@ class Columns(unittest.TestCase):
                 call()
         for wrong in (
             lambda: libshard.zip(self.ds, good), lambda: libshard.zip(self.ds, x="beside"), lambda: libshard.zip(self.ds, x=3),
+            lambda: libshard.zip(self.ds, x=np.ma.masked_equal(good, good[0])), lambda: libshard.zip(self.ds, x=np.zeros((N, 0))),
             lambda: libshard.zip(self.ds, x=[[1], [1, 2]]), lambda: libshard.zip(self.ds, x=["a"] * N),
             lambda: libshard.zip(self.ds, self.ds.select([1])), lambda: libshard.zip(3, x=good),
             lambda: libshard.zip(libshard.mix([self.ds, self.ds]), x=good), lambda: libshard.zip(self.ds, score=good)[True],
