@@ -50,7 +50,8 @@ def to(self: Batch[Any], device: Any, *, non_blocking: bool = False) -> Batch[An
     All that are tensors are moved, attributes such as ``valid`` as well; numbers and lists of texts
     stay as they are.  As with a tensor, what is on the device already is not copied, so it still
     lies in the loader's memory.  ``non_blocking`` is that of PyTorch: for batches of a loader with
-    ``pin_memory=True``.
+    ``pin_memory=True``.  Of one with page-locked ``memory=`` of your own, keep the batch until its
+    copies have arrived.
     """
     if isinstance(device, (bool, float)) or device is None or type(device).__name__ in ("dtype", "Tensor"):
         raise TypeError(

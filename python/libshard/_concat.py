@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ._core import Array
-    from ._description import Schema
+    from ._description import Field, Schema
     from ._types import Path
 
 
@@ -125,6 +125,7 @@ class Zip(Hinting):
         self.source, self.columns = source, columns
         self.dataset = _dataset(source)
         self.selection = source if isinstance(source, Selection) else None
+        self._strings = [name for name, (c, field) in columns.items() if field and _is_string(c.schema[field])]
 
     def __len__(self) -> int:
         return len(self.source)
@@ -153,12 +154,17 @@ class Zip(Hinting):
         )
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
-    def _beside(self, records: list[int]) -> dict[str, Array]:
-        """Of a batch, with these records: its columns."""
+    def _beside(self, records: list[int], as_lists: bool) -> dict[str, Any]:
+        """Of a batch, with these records: its columns.  ``as_lists``: strings as such, in lists."""
         gathered: dict[int, dict[str, Array]] = {}
-        out = {}
+        out: dict[str, Any] = {}
+        lists = {name for name in self._strings if as_lists}
         for name, (column, field) in self.columns.items():
-            if field:
+            if name in lists:
+                out[name] = [column[record][field] for record in records]
+            elif name.removesuffix("_length") in lists:
+                continue  # their lengths are not there, as a loader has it
+            elif field:
                 if id(column) not in gathered:
                     gathered[id(column)] = column[records]
                 out[name] = gathered[id(column)][field]
@@ -210,16 +216,24 @@ def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns:
     return Zip(source, taken)
 
 
+def _is_string(field: Field) -> bool:
+    return field.kind == "string" or field.kind == "ragged" and field.semantic == "text"
+
+
 def _as_column(name: str, column: Any) -> Any:
     if isinstance(column, (Dataset, Selection, str, bytes)):
         raise TypeError(f"{name}={show(column)}; must be an array; give a dataset without a name")
     try:
-        array = import_module("numpy").asarray(column)
+        numpy = import_module("numpy")
     except ImportError:
         raise ImportError(f"zip({name}=<array>) reads it with NumPy, and there is no NumPy; pack it as a dataset") from None
+    if numpy.ma.is_masked(column):  # asarray() would take what the mask hides
+        raise TypeError(f"{name}={show(column)}; a masked array has no number in some rows; give {name}.filled(...)")
+    try:
+        array = numpy.asarray(column)
     except Exception as e:  # of lists that differ in length, of tensors on a GPU
         raise TypeError(f"{name}={show(column)}; NumPy cannot read it as an array of numbers in rows of one shape") from e
-    if array.ndim < 1 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+    if array.ndim < 1 or array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or 0 in array.shape[1:]:
         raise TypeError(
             f"{name}={show(column)}; must be an array of numbers with a row for each record, not {array.dtype} of shape "
             f"{array.shape}"
@@ -257,15 +271,16 @@ def _dataset(source: Dataset | Selection) -> Dataset:
     return source.dataset if isinstance(source, Selection) else source
 
 
+def _meaning(field: dict[str, Any]) -> tuple[Any, ...]:
+    """Of a field, what is the same in all records.  A text may be of any length, also one in a list."""
+    is_text = field["kind"] == "string" or field["semantic"] == "text"
+    axes = tuple(None if is_text or field["ragged_axes"] >> i & 1 else n for i, n in enumerate(field["shape"]))
+    return *(field[part] for part in ("dtype", "kind", "layout", "semantic", "ragged_axes")), axes
+
+
 def _check(a: Dataset, b: Dataset) -> None:
     """Do their records mean the same?"""
-    kinds = [
-        {
-            f.name: (f.dtype, f.kind, f.layout, f.semantic, f.shape if f.kind == "tensor" else len(f.shape))
-            for f in d.schema
-        }
-        for d in (a, b)
-    ]
+    kinds = [{f["name"]: _meaning(f) for f in d._fields()} for d in (a, b)]
     for name in (*kinds[0], *kinds[1]):
         if kinds[0].get(name) != kinds[1].get(name):
             said = [str(d.schema[name]) if name in d.schema else f"no field {name!r}" for d in (a, b)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import inspect
 import operator
+import os
 import threading
 import time
 import warnings
+import weakref
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
@@ -277,7 +279,7 @@ class LoaderBase(Hinting, Generic[T]):
         self._ahead = self._works_ahead(whole("transform_ahead", transform_ahead), place)
         self._is_endless, self._steps_most = _lengths(epochs, max_steps)
         self._is_sequential = kind == 1
-        lists = choice("strings", strings, _STRINGS) == 1
+        self._lists = lists = choice("strings", strings, _STRINGS) == 1
         if lists and place != "cpu":
             raise ArgumentError("strings='lists' needs device='cpu': a GPU has no strings", "bad argument")
         wanted = _fields(self.dataset, fields)
@@ -430,7 +432,7 @@ class LoaderBase(Hinting, Generic[T]):
 
     def _with_columns(self, batch: Batch[Array]) -> Batch[Array]:
         assert self.zipped is not None
-        batch.update(self.zipped._beside(batch.index.tolist()))
+        batch.update(self.zipped._beside(batch.index.tolist(), self._lists))
         return batch
 
     def _first_rank(self) -> int | None:
@@ -507,7 +509,7 @@ class LoaderBase(Hinting, Generic[T]):
             return
         if place is not None or self.mixture is None or not self._core.begins(epoch):
             self._core.seek(epoch, 0)
-            self._place = self._left = self._run_on = None
+            self._forget_place()
 
     def _go_back(self) -> None:
         """A loop whose functions work ahead is over: batches that it did not deliver were not taken."""
@@ -524,6 +526,14 @@ class LoaderBase(Hinting, Generic[T]):
                 self._run_on = place.here if place.epoch < place.here[0] else None
         except Error:  # of a loader that was inherited by fork: each call says so
             pass
+
+    def _forget_place(self) -> None:
+        """The loader is elsewhere, so a loop whose functions work ahead is over, and holds no batches."""
+        place, self._place = self._place, None
+        self._left = self._run_on = None
+        loop = place.loop() if place is not None else None
+        if loop is not None:
+            loop._drop()
 
     def _tell(self) -> tuple[int, int]:
         """Epoch and position of the batch that the loop gets next."""
@@ -615,9 +625,9 @@ class LoaderBase(Hinting, Generic[T]):
             )
         count = 0 if steps is None else whole("the steps of the state", steps, 64)
         self._core.resume(as_text("token", state["token"]))
-        self._place = self._left = self._run_on = None
         self._step_count = count
         self._resumed_at = self._core.tell()
+        self._forget_place()
 
     def stats(self) -> dict[str, int | bool]:
         """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads.
@@ -687,10 +697,10 @@ class _Place:
     The core is behind the one that was begun last.
     """
 
-    __slots__ = ("token", "here", "epoch", "step", "taken", "next")
+    __slots__ = ("loop", "token", "here", "epoch", "step", "taken", "next")
 
-    def __init__(self, token: str, here: tuple[int, int]) -> None:
-        self.token, self.here = token, here
+    def __init__(self, loop: _Loop[Any], token: str, here: tuple[int, int]) -> None:
+        self.loop, self.token, self.here = weakref.ref(loop), token, here
         self.next: int | None = None  # the epoch of the first batch that was begun and not delivered
         self.epoch, self.step, self.taken = here[0], -1, 0  # of the last batch; batches that the loop had of its epoch
 
@@ -721,9 +731,13 @@ class _Loop(Generic[T]):
         self.pool: ThreadPoolExecutor | None = None
         self.worker: list[int] = []  # its thread
         self.had = self.gave = self.ended = False  # did this epoch have a batch, and the loop?  Has it come to its end?
+        self.pid = os.getpid()
         if loader._place is not None:  # a loop is under way, and ends with this
+            other = loader._place.loop()
             loader._go_back()
             loader._left = None
+            if other is not None:  # a frame may keep it, as that of a traceback
+                other._drop()
         self.ended = self._is_spent()
         self.batches: Iterator[Batch[T]] | None = None if self.ended else loader._epoch()
 
@@ -755,10 +769,13 @@ class _Loop(Generic[T]):
         loader = self.loader
         if loader._place is not self.place:  # the loader is elsewhere: these do not come
             self.begun.clear()
+        if self.pool is not None and self.pid != os.getpid():  # the thread is not here, so its work would never be done
+            self.begun.clear()
+            loader._core.resume(loader._core.token())  # which says that the loader was inherited by fork
         if self._is_spent() and not self.begun:
             self._stop()
         if self.place is None and self.batches is not None and loader._place is None:
-            self.place = loader._place = _Place(loader._core.token(), loader._core.tell())
+            self.place = loader._place = _Place(self, loader._core.token(), loader._core.tell())
             note = self.worker.append
             self.pool = ThreadPoolExecutor(1, "libshard-transform", lambda: note(threading.get_ident()))
         elif not self.ended and (loader._place is not self.place or (self.place is None and self.batches is not None)):
@@ -775,7 +792,7 @@ class _Loop(Generic[T]):
                 break
         if not self.begun:
             self._stop()
-        return self._deliver(self.begun.popleft())
+        return self._deliver()
 
     def _begin(self) -> bool:
         """The work of the next batch.  False if there is none."""
@@ -795,9 +812,20 @@ class _Loop(Generic[T]):
         one.work = self.pool.submit(loader._transformed, batch)
         return True
 
-    def _deliver(self, one: _Begun) -> Any:
+    def _deliver(self) -> Any:
         loader, place = self.loader, self.place
         assert place is not None
+        begin = time.perf_counter_ns()
+        try:
+            if self.begun[0].work is not None:
+                self.begun[0].work.exception()  # waits, and ^C leaves the batch where it is
+        except CancelledError:  # as below
+            pass
+        finally:
+            loader._function_wait_ns += time.perf_counter_ns() - begin
+        if loader._place is not place:  # a signal handler took it elsewhere
+            return self._next_ahead()
+        one = self.begun.popleft()
         if one.error is not None:
             raise one.error
         place.taken = place.taken + 1 if one.epoch == place.epoch else 1
@@ -806,11 +834,9 @@ class _Loop(Generic[T]):
         loader._step_count += 1
         self.gave = True
         assert one.work is not None
-        begin = time.perf_counter_ns()
         try:
             return one.work.result()
         finally:
-            loader._function_wait_ns += time.perf_counter_ns() - begin
             del one  # a traceback would hold the batch
 
     def _take(self) -> Batch[T] | None:
@@ -847,11 +873,16 @@ class _Loop(Generic[T]):
             loader._place = None
         raise StopIteration
 
-    def _forget(self) -> None:
+    def _drop(self) -> None:
+        """Batches that were begun do not come."""
         if self.pool is not None:  # a function that still works holds a batch
             self.pool.shutdown(wait=threading.get_ident() not in self.worker, cancel_futures=True)
-        self.pool = self.batches = None
+        self.pool = None
         self.begun.clear()
+
+    def _forget(self) -> None:
+        self._drop()
+        self.batches = None
 
     def __del__(self) -> None:
         """Batches that were begun and not delivered have not been taken."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 from array import array
+from collections.abc import Set
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
@@ -235,6 +236,8 @@ def _cuts(fractions: tuple[Any, ...]) -> list[float]:
     """Where parts begin and end, from 0 to 1."""
     given: Any = fractions
     is_list = len(fractions) == 1 and hasattr(fractions[0], "__len__") and not isinstance(fractions[0], str)
+    if is_list and isinstance(fractions[0], Set):
+        raise TypeError(f"fractions={show(fractions[0])}; must be a list, since a set has no order")
     if is_list:
         given = as_items("fractions", fractions[0], "numbers that make 1, such as [0.8, 0.2]")
     elif any(hasattr(fraction, "__len__") and not isinstance(fraction, str) for fraction in fractions):

@@ -1246,6 +1246,81 @@ class Loops(unittest.TestCase):
                 with self.assertRaises(libshard.ClosedError):
                     next(second)
 
+    def test_a_loop_that_is_over_holds_no_batches(self):
+        """A frame may keep it, as that of a traceback does after ^C."""
+        for leave in (lambda _: None, lambda loader: loader.set_epoch(1), lambda loader: loader.load_state_dict(loader.state_dict())):
+            with libshard.Loader(self.ds, 10, transform=lambda b: b, transform_ahead=3) as loader:
+                old = iter(loader)
+                kept = next(old)
+                leave(loader)
+                self.assertIn([batch.step for batch in loader], (list(range(11)), list(range(1, 11))))
+                with self.assertRaisesRegex(libshard.ArgumentError, "this loop is over"):
+                    next(old)
+                del kept
+
+    def test_an_interrupt_while_a_function_works(self):
+        """The batch that the loop waited for was not delivered, so it comes next."""
+        asked, may_go = threading.Event(), threading.Event()
+
+        def work(batch):
+            if batch.step == 2:
+                may_go.wait(60)
+            return seen(batch)
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        def press():
+            asked.wait(60)
+            time.sleep(0.1)  # in which the loop has most likely come to wait
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        before = signal.signal(signal.SIGUSR1, interrupt)
+        try:
+            with libshard.Loader(self.ds, 10, transform=work, transform_ahead=2) as loader:
+                steps = iter(loader)
+                self.assertEqual([next(steps)[1] for _ in range(2)], [0, 1])
+                thread = threading.Thread(target=press)
+                thread.start()
+                with self.assertRaises(KeyboardInterrupt):
+                    asked.set()
+                    next(steps)
+                thread.join()
+                may_go.set()
+                with libshard.Loader(self.ds, 10) as again:
+                    again.load_state_dict(loader.state_dict())
+                    self.assertEqual(next(iter(again)).step, 2)
+                self.assertEqual([step for _, step, _ in steps], list(range(2, 11)))
+        finally:
+            may_go.set()
+            signal.signal(signal.SIGUSR1, before)
+
+    def test_a_forked_child_does_not_wait_for_a_thread(self):
+        may_go = threading.Event()
+
+        def work(batch):
+            return batch.step < 2 or may_go.wait(60)
+
+        with libshard.Loader(self.ds, 10, transform=work, transform_ahead=3) as loader:
+            steps = iter(loader)
+            next(steps), next(steps)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # newer interpreters warn of a fork beside threads
+                child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                said = []
+                for _ in range(2):
+                    try:
+                        next(steps)
+                    except BaseException as e:
+                        said.append(str(e))
+                del steps
+                os._exit(0 if len(said) == 2 and all("open another one after fork" in text for text in said) else 3)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            may_go.set()
+            self.assertEqual(len(list(steps)), 9)
+
     def test_refused(self):
         for options, words in (
             ({"epochs": 3}, "epochs=3; must be 1, .* or None"),
@@ -1380,6 +1455,11 @@ class Columns(unittest.TestCase):
                 self.assertEqual((record["score"], record["word"]), (self.score[number], "w" * (number % 4)))
                 self.assertEqual(record["label"], self.ds[number]["label"])
             self.assertEqual(len(list(source)), len(source))
+        # Strings beside it come as those of the dataset would.
+        with libshard.Loader(both, 10, strings="lists") as loader:
+            for batch in loader:
+                self.assertEqual(batch["word"], ["w" * (i % 4) for i in batch.index.tolist()])
+                self.assertNotIn("word_length", batch)
         # To keep them, write them.
         with libshard.Loader(libshard.zip(self.ds, score=self.score), 10, shuffle=False) as loader:
             kept = libshard.pack(loader, None, "kept", batched=True)
@@ -1420,6 +1500,7 @@ class Columns(unittest.TestCase):
                 call()
         for wrong in (
             lambda: libshard.zip(self.ds, good), lambda: libshard.zip(self.ds, x="beside"), lambda: libshard.zip(self.ds, x=3),
+            lambda: libshard.zip(self.ds, x=np.ma.masked_equal(good, good[0])), lambda: libshard.zip(self.ds, x=np.zeros((N, 0))),
             lambda: libshard.zip(self.ds, x=[[1], [1, 2]]), lambda: libshard.zip(self.ds, x=["a"] * N),
             lambda: libshard.zip(self.ds, self.ds.select([1])), lambda: libshard.zip(3, x=good),
             lambda: libshard.zip(libshard.mix([self.ds, self.ds]), x=good), lambda: libshard.zip(self.ds, score=good)[True],

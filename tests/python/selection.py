@@ -166,7 +166,7 @@ class Selections(unittest.TestCase):
         for wrong in ([0.8, 0.1], [0.8, 0.3], [80, 20], [], [0.5, 0, 0.5], [1.5, -0.5], [0.9]):
             with self.assertRaises(libshard.ArgumentError):
                 self.ds.split(wrong)
-        for wrong in ((0.5, [0.5]), ([0.5], [0.5]), ({0.5: 1},), (["a"],)):
+        for wrong in ((0.5, [0.5]), ([0.5], [0.5]), ({0.5: 1},), ({0.8, 0.2},), (["a"],)):
             with self.assertRaises(TypeError):
                 self.ds.split(*wrong)
         held_out = []
@@ -277,6 +277,8 @@ class Selections(unittest.TestCase):
                     both[wrong]
         both = b.select([1, 3]) + a
         self.assertEqual([both.key(i) for i in (0, 1, 2)], ["b1", "b3", "a0"])
+        lists = [libshard.pack([{"t": ["a"]}], {"t": f"text[<={n},{n}]"}, f"t{n}") for n in (4, 9)]
+        self.assertEqual(list(libshard.concat(lists)), [{"t": ["a"]}] * 2)  # lists of texts, which may be longer as well
         again = libshard.pack(a + b, {"x": "int64", "t": "text[<=20]"}, "cab")
         self.assertEqual([r["x"] for r in again], [r["x"] for r in a + b])
         for refuse in (lambda: libshard.Loader(both, 2), lambda: libshard.mix([both]), lambda: libshard.Loader([a, b], 2)):
@@ -286,6 +288,8 @@ class Selections(unittest.TestCase):
         for x, y, words in (
             (a, labelled[0], "ca has x: int64, and lp has no field 'x'"),
             (a, libshard.pack([{"x": np.int32(1), "t": "y"}], {"x": "int32", "t": "text[<=4]"}, "c32"), "x: int32"),
+            (libshard.pack([{"x": np.zeros((1, 4))}], {"x": "float64[<=5,4]"}, "c4"),
+             libshard.pack([{"x": np.zeros((1, 5))}], {"x": "float64[<=5,5]"}, "c5"), "float64\\[5,4\\] ragged"),
             (*labelled, "have other classes, \\['p'\\] and \\['q'\\]"),
         ):
             with self.assertRaisesRegex(libshard.MismatchError, words):
