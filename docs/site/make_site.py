@@ -157,7 +157,7 @@ class Pages:
 
 
 def plain(text):
-    """Text that is no markup, as Markdown.  What stands between backticks is code in both."""
+    """Plain text as Markdown.  Text between backticks is code in both."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(p if p.startswith("`") else re.sub(r"([\\*_<>\[\]|#])", r"\\\1", p) for p in parts)
 

@@ -177,6 +177,22 @@ static void add_counts(struct fill_counts *sum, const struct fill_counts *more)
 	sum->uring |= more->uring;
 }
 
+/* With lock, which is given up meanwhile.  Fill the rows of a copy of a claimed slot. */
+static int fill_copy(struct crew *c, struct member *m, struct claim *claim, struct slot *copy,
+		     struct fill_counts *counts, struct shard_error *why)
+{
+	uint64_t begin;
+	int rc;
+
+	pthread_mutex_unlock(&c->lock);
+	begin = clock_now_ns();
+	rc = transformed_fill(c->transformed, c->source, &m->scratch, copy, c->layout, counts, why);
+	begin = clock_now_ns() - begin;
+	pthread_mutex_lock(&c->lock);
+	claim->fill_ns += begin;
+	return rc;
+}
+
 /*
  * With lock, which is given up meanwhile.  Fill the next rows of a slot.  Of parts that fail the
  * first one counts, and nobody takes those behind it.
@@ -187,18 +203,12 @@ static void fill_part(struct crew *c, struct member *m, uint32_t slot)
 	struct slot part = c->ring->slot[slot];
 	struct fill_counts counts = {0};
 	struct shard_error why;
-	uint64_t begin;
 	int rc;
 
 	part.first = claim->next_row;
 	part.rows = (uint32_t)min_u64(part.rows, (uint64_t)part.first + claim->part_rows);
 	claim->next_row = part.rows;
-	pthread_mutex_unlock(&c->lock);
-	begin = clock_now_ns();
-	rc = transformed_fill(c->transformed, c->source, &m->scratch, &part, c->layout, &counts, &why);
-	begin = clock_now_ns() - begin;
-	pthread_mutex_lock(&c->lock);
-	claim->fill_ns += begin;
+	rc = fill_copy(c, m, claim, &part, &counts, &why);
 	add_counts(&claim->counts, &counts);
 	if (!rc || (claim->rc && claim->failed_row < part.first))
 		return;
@@ -232,11 +242,9 @@ static void fill_by_cpu(struct crew *c, struct member *m, uint32_t slot)
 	struct shard_error why;
 	int rc;
 
-	pthread_mutex_unlock(&c->lock);
 	slot_let_go(&all);
 	all.resident_groups = 0; /* rows that are resident would be looked at in front of others */
-	rc = transformed_fill(c->transformed, c->source, &m->scratch, &all, c->layout, &counts, &why);
-	pthread_mutex_lock(&c->lock);
+	rc = fill_copy(c, m, claim, &all, &counts, &why);
 	claim->rc = rc;
 	claim->why = why;
 	counts.checked_units += claim->counts.checked_units;

@@ -336,8 +336,7 @@ int feed_count_repaired(struct feed *f, uint64_t epoch, uint64_t rows, struct sh
 	return SHARD_OK;
 }
 
-/* With `repaired` NULL, count the rows that were repaired. */
-static int take(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard_error *err)
+int feed_next(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard_error *err)
 {
 	struct claim *claim;
 	uint64_t rows;
@@ -360,16 +359,6 @@ static int take(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard
 	f->cursor.at = f->ring.slot[*slot].place;
 	f->cursor.at.step++;
 	return SHARD_OK;
-}
-
-int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err)
-{
-	return take(f, slot, NULL, err);
-}
-
-int feed_take(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard_error *err)
-{
-	return take(f, slot, repaired, err);
 }
 
 bool feed_has_sound(struct feed *f, uint32_t *slot)

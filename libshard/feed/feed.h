@@ -269,7 +269,7 @@ struct resident {
 	const uint8_t *at;  /* NULL: the record is in the slot */
 	atomic_uint *users; /* of the memory that it lies in; one less when the slot is given back */
 	uint64_t want;	    /* its leaf hash, if: */
-	bool unchecked;	    /* the record is a unit, and whoever takes it from there has to hash it */
+	bool unchecked;	    /* the record is a unit, and anyone who takes it from there has to hash it */
 };
 
 struct slot {
@@ -474,7 +474,7 @@ struct residents {
 			       uint32_t *count, uint32_t *effort, atomic_uint **users);
 	void *context;
 	uint32_t groups; /* a bit for each group of which records are kept */
-	/* Likewise: who takes records of these checks them, as far as each is a unit and the dataset's check allows. */
+	/* Likewise: who takes records of these checks them, as far as each is a unit. */
 	uint32_t check_groups;
 };
 
@@ -933,14 +933,13 @@ void feed_use_residents(struct feed *f, const struct residents *r);
 /*
  * Wait for the next slot.  It belongs to the caller until feed_give().  An error repeats until
  * feed_move().
+ *
+ * Rows that were substituted or masked are counted with feed_count_repaired().  `repaired` is NULL, or
+ * more rows may turn out to be damaged.  Then *repaired becomes the rows so far, and the caller counts
+ * all of the batch before it is lent.
  */
-int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err);
-/*
- * The same, for a batch of which more rows may turn out to be damaged.  *repaired becomes the rows
- * that were substituted or masked.  Before the batch is lent, count all such rows of it: too many in
- * an epoch are CORRUPT.
- */
-int feed_take(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard_error *err);
+int feed_next(struct feed *f, uint32_t *slot, uint64_t *repaired, struct shard_error *err);
+/* Too many such rows in an epoch are CORRUPT. */
 int feed_count_repaired(struct feed *f, uint64_t epoch, uint64_t rows, struct shard_error *err);
 /* Would feed_next() return a slot at once?  If so, which one? */
 bool feed_has_sound(struct feed *f, uint32_t *slot);

@@ -385,8 +385,7 @@ static void read_leaf(void *context)
 /* May the owner of what is kept check this record by its leaf hash? */
 static bool leaves_check(const struct residents *from, uint32_t group, const struct shard_reader *r)
 {
-	return from->check_groups >> group & 1 && r->group[group].unit_records == 1 &&
-	       (r->check == SHARD_CHECK_DEVICE || r->check == SHARD_CHECK_ALWAYS);
+	return from->check_groups >> group & 1 && r->group[group].unit_records == 1;
 }
 
 /*

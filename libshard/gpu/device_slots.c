@@ -391,7 +391,7 @@ static int give_behind(struct device_copy *d, void *event, uint32_t host, struct
 static int take(struct device_copy *d, uint32_t *host, uint64_t *repaired, struct shard_error *err)
 {
 	*repaired = 0;
-	return d->check ? feed_take(d->feed, host, repaired, err) : feed_next(d->feed, host, err);
+	return feed_next(d->feed, host, d->check ? repaired : NULL, err);
 }
 
 /* Queue the copy of a host slot.  The slot goes back to the feed in any case. */

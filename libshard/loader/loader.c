@@ -262,7 +262,7 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	if (l->copy) /* the driver may have slots, which it gives back behind work on a stream */
 		rc = device_copy_await(l->copy, err);
 	if (!rc)
-		rc = feed_next(l->feed, &slot, err);
+		rc = feed_next(l->feed, &slot, NULL, err);
 	if (rc)
 		return rc;
 	if (l->awaits_pins)

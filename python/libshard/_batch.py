@@ -11,7 +11,8 @@ from ._options import as_flag, as_text, public, show
 
 _SIZE = "_size"  # behind the name of the field
 _CHANNELS = 4
-_PARTS = ("index", "flags", "valid", "component", "epoch", "step", "position")
+ROW_PARTS = ("index", "flags", "valid", "component")  # of a batch: they have a number for each row
+PARTS = (*ROW_PARTS, "epoch", "step", "position")
 
 
 @public("images")
@@ -58,7 +59,7 @@ def to(self: Batch[Any], device: Any, *, non_blocking: bool = False) -> Batch[An
             f"device={show(device)}; must be a device, such as 'cuda'; batch['image'].float() changes the type of a field"
         )
     options = {"non_blocking": as_flag("non_blocking", non_blocking)}
-    parts = {name: getattr(self, name, None) for name in _PARTS if name not in self.item_names}
+    parts = {name: getattr(self, name, None) for name in PARTS if name not in self.item_names}
     moved = [_moved(name, value, device, options) for name, value in (*self.items(), *parts.items())]
     fields, attributes = moved[: len(self)], moved[len(self) :]
     return Batch(dict(zip(self, fields)), **dict(zip(parts, attributes)), items=self.item_names)

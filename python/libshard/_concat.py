@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from . import _core, _frameworks
+from ._batch import PARTS
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
@@ -57,7 +58,7 @@ class Concat(Hinting):
         return self.datasets[which], at - (self._ends[which - 1] if which else 0)
 
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
-        if is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"):
+        if not _is_one(number):
             raise TypeError(
                 f"a concatenation is indexed by the number of one record, not by {show(number)}; index its .datasets "
                 "for several at a time"
@@ -110,7 +111,6 @@ def concat(datasets: Iterable[Dataset | Selection | Concat | Path]) -> Concat:
     return Concat(parts)
 
 
-_PARTS = ("index", "flags", "valid", "component", "epoch", "step", "position")  # of a batch: no names for columns
 _KEYS_MOST = 64  # that are compared
 
 
@@ -131,7 +131,7 @@ class Zip(Hinting):
         return len(self.source)
 
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
-        if is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"):
+        if not _is_one(number):
             raise TypeError(f"index it by the number of one record, not by {show(number)}; both.dataset takes several")
         at = number_in(len(self), number, "record", "dataset")
         record = at if self.selection is None else self.selection.numbers([at])[0]
@@ -216,6 +216,11 @@ def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns:
     return Zip(source, taken)
 
 
+def _is_one(number: object) -> bool:
+    """May it be the number of one record?"""
+    return not (is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"))
+
+
 def _is_string(field: Field) -> bool:
     return field.kind == "string" or field.kind == "ragged" and field.semantic == "text"
 
@@ -251,7 +256,7 @@ def _check_count(base: Dataset, what: str, count: int) -> None:
 
 
 def _check_name(base: Dataset, name: str, taken: dict[str, Any]) -> None:
-    if name in base.schema.names or name in taken or name in _PARTS:
+    if name in base.schema.names or name in taken or name in PARTS:  # which a batch has
         whose = "the dataset" if name in base.schema.names else "another column" if name in taken else "each batch"
         raise ArgumentError(f"zip: {whose} has {name!r} already; give the column another name", "bad argument")
 

@@ -15,6 +15,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
+from ._batch import PARTS, ROW_PARTS
 from ._concat import Zip
 from ._core import Batch
 from ._dataset import Dataset, opened
@@ -84,8 +85,6 @@ PADDED = 1  #: a bit of ``Batch.flags``: the row repeats a record, to fill the l
 SUBSTITUTED = 2  #: a bit of ``Batch.flags``: the record is damaged, and the row repeats another one
 MASKED = 4  #: a bit of ``Batch.flags``: the record is damaged, and the row is zeros
 
-_ROW_PARTS = ("index", "flags", "valid", "component")  # of a batch: they have a number for each row
-_PARTS = (*_ROW_PARTS, "epoch", "step", "position")
 
 
 class LoaderBase(Hinting, Generic[T]):
@@ -286,7 +285,7 @@ class LoaderBase(Hinting, Generic[T]):
         self._items = _items(items, self.dataset, wanted, self.mixture is not None)
         # Of each row, and no items: anyone who makes something else of arrays does so with these.
         self._attributes = [
-            name for name in _ROW_PARTS if name not in self._items and (name != "component" or self.mixture)
+            name for name in ROW_PARTS if name not in self._items and (name != "component" or self.mixture)
         ]
         self._core = _core.Loader(
             self.dataset,
@@ -984,9 +983,9 @@ def _as_stored(wanted: Any, transform: Transform | None, has_functions: bool) ->
 
 def _items(wanted: str | Iterable[str], dataset: Dataset, fields: int, is_mixture: bool) -> tuple[str, ...]:
     """The names of what is an item of a batch, and no field."""
-    there = [name for name in _PARTS if name != "component" or is_mixture]
+    there = [name for name in PARTS if name != "component" or is_mixture]
     if isinstance(wanted, str) and wanted in ("rows", "all"):
-        names = [name for name in there if wanted == "all" or name in _ROW_PARTS]
+        names = [name for name in there if wanted == "all" or name in ROW_PARTS]
     else:
         names = as_names("items", wanted, "['index', 'valid']")
     for name in names:
@@ -1002,11 +1001,11 @@ def _items(wanted: str | Iterable[str], dataset: Dataset, fields: int, is_mixtur
             f"read batch.{taken[0]} for what is the loader's",
             "bad argument",
         )
-    return tuple(name for name in _PARTS if name in names)
+    return tuple(name for name in PARTS if name in names)
 
 
 def _item_bits(names: tuple[str, ...]) -> int:
-    return sum(1 << _PARTS.index(name) for name in names)
+    return sum(1 << PARTS.index(name) for name in names)
 
 
 def _copied(batch: Batch[Array]) -> Batch[Array]:

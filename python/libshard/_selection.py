@@ -265,7 +265,7 @@ def _cuts(fractions: tuple[Any, ...]) -> list[float]:
     return cuts
 
 
-def groups_of(dataset: Dataset, of: _core.Selection | None, field: str) -> dict[Any, array[int]]:
+def _groups_of(dataset: Dataset, of: _core.Selection | None, field: str) -> dict[Any, array[int]]:
     """Records by the value of a field of whole numbers or text, values ascending."""
     values: list[Any]
     known = dataset.schema[field] if field in dataset.schema else None
@@ -273,7 +273,7 @@ def groups_of(dataset: Dataset, of: _core.Selection | None, field: str) -> dict[
     if known is not None and known.kind == "string":
         values = [dataset[record][field] for record in records]
     else:
-        column = column_of(dataset, field)  # which says so if there is no such field
+        column = column_of(dataset, field)  # which says so if the dataset does not have that field
         if column.ndim > 1 or not column.dtype.startswith(("int", "uint", "bool")):
             raise ArgumentError(
                 f"field {field!r} is {column.dtype} {list(column.shape[1:]) or ''}".rstrip()
@@ -290,7 +290,7 @@ def groups_of(dataset: Dataset, of: _core.Selection | None, field: str) -> dict[
 
 def _split_by(dataset: Dataset, of: _core.Selection | None, field: str, cuts: list[float],
               seed: int) -> tuple[Selection, ...]:
-    groups = list(groups_of(dataset, of, field).values())
+    groups = list(_groups_of(dataset, of, field).values())
     parts = [array("q") for _ in cuts[1:]]
     count, before, place = sum(map(len, groups)), 0, 0
     for number in _core.shuffle(seed, len(groups), 0, len(groups)).tolist():

@@ -46,7 +46,7 @@ int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, s
 	return refuses_pins ? cuda_refused(d->api, 209, e, "cuMemHostRegister") : __real_cuda_pin(d, memory, bytes, e);
 }
 
-/* What is allocated has what another loader left there: its first launch has found all rows sound. */
+/* Memory of the GPU comes with results of another loader, whose first launch found all rows sound. */
 int __wrap_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e)
 {
 	static const struct check_result left = {.verdict = CHECK_SOUND, .number = 1};
@@ -136,14 +136,6 @@ static void close_checked(struct training *t)
 	train_give_all(t);
 	training_close(t);
 	trainer_check_clean();
-}
-
-static struct shard_loader_stats stats_of(const struct training *t)
-{
-	struct shard_loader_stats s;
-
-	shard_loader_stats(t->l, &s);
-	return s;
 }
 
 static void reopen_as(uint32_t check)
@@ -533,6 +525,19 @@ static void expect_failure(struct training *t, unsigned first, const char *messa
 	CHECK(strstr(err.message, message));
 }
 
+/* The GPU is not strange any more, so the next epoch is sound. */
+static void end_after_failure(struct training *t)
+{
+	fake->settle(); /* kernels of later batches look at what is strange */
+	be_strange(FLIPS, 0, 0, 0);
+	CHECK_OK(shard_loader_seek(t->l, 1, 0, &fixture_err));
+	wanted_seek(&wanted, 1, 0);
+	train(t, 24, 1);
+	train_give_all(t);
+	CHECK_SOUND_TRAINING();
+	close_checked(t);
+}
+
 /* Of launch 5, the memory for the results has those of launch 2. */
 TEST(a_gpu_that_does_not_do_its_work_is_an_error)
 {
@@ -552,14 +557,7 @@ TEST(a_gpu_that_does_not_do_its_work_is_an_error)
 		open_checked(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 1}, i);
 		be_strange(rows[i].how, rows[i].first, UINT_MAX, 2);
 		expect_failure(&t, rows[i].first, rows[i].message);
-		fake->settle(); /* kernels of later batches look at what is strange */
-		be_strange(FLIPS, 0, 0, 0);
-		CHECK_OK(shard_loader_seek(t.l, 1, 0, &fixture_err));
-		wanted_seek(&wanted, 1, 0);
-		train(&t, 24, 1);
-		train_give_all(&t);
-		CHECK_SOUND_TRAINING();
-		close_checked(&t);
+		end_after_failure(&t);
 	}
 }
 
@@ -585,14 +583,7 @@ static bool fails_in_turn(const char *call, unsigned nth)
 	fake->fail(NULL, 0, 0);
 	CHECK(rc == SHARD_E_DEVICE || (!rc && !came));
 	CHECK(!rc || err.os_code == 719);
-	fake->settle();
-	be_strange(FLIPS, 0, 0, 0);
-	CHECK_OK(shard_loader_seek(t.l, 1, 0, &fixture_err));
-	wanted_seek(&wanted, 1, 0);
-	train(&t, 24, 1);
-	train_give_all(&t);
-	CHECK_SOUND_TRAINING();
-	close_checked(&t);
+	end_after_failure(&t);
 	return came;
 }
 
@@ -725,12 +716,6 @@ TEST(a_capture_goes_on_beside_checks)
 		CHECK_SOUND_TRAINING();
 		close_checked(&t);
 	}
-}
-
-static int close_in_child(struct training *t)
-{
-	shard_loader_close(t->l);
-	return 0;
 }
 
 /* A forked child has no part in it, even when rows were brought again. */

@@ -215,14 +215,6 @@ static bool next_here(struct training *t, struct shard_batch *b)
 	return true;
 }
 
-static struct shard_loader_stats stats_of(const struct training *t)
-{
-	struct shard_loader_stats s;
-
-	shard_loader_stats(t->l, &s);
-	return s;
-}
-
 TEST(records_come_out_of_the_page_cache)
 {
 	struct training t;
@@ -971,14 +963,6 @@ static const char *compare_runs(struct runs *r, unsigned calls, uint32_t fields,
 	return found;
 }
 
-static struct shard_loader_stats ring_stats(const struct runs *r)
-{
-	struct shard_loader_stats s;
-
-	shard_loader_stats(r->ring, &s);
-	return s;
-}
-
 TEST(small_records_come_to_a_pool_as_they_do_without_one)
 {
 	static const uint32_t units[] = {0, 1, 3, 8},
@@ -1027,7 +1011,7 @@ TEST(small_records_come_to_a_pool_as_they_do_without_one)
 		}
 		CHECK(s.cached_bytes <= s.device_bytes);
 		CHECK_EQ(s.pageable_bytes, 0);
-		CHECK_EQ(ring_stats(&r).cached_bytes, 0);
+		CHECK_EQ(loader_stats(r.ring).cached_bytes, 0);
 		CHECK_EQ(s.device_checked_count, 0);
 		CHECK(!damaged || so.check == SHARD_CHECK_NEVER || s.substituted_count + s.masked_count > 0);
 		CHECK_EQ(layout_is_block(&r.maps.l->pool->plan.slab, 0), is_run || width > 1360);
@@ -1237,12 +1221,6 @@ TEST(two_loaders_have_page_locks_of_their_own)
 	shard_loader_close(other);
 	train(&t, 30, 1); /* its page-locks are still there */
 	close_maps(&t);
-}
-
-static int close_in_child(struct training *t)
-{
-	shard_loader_close(t->l);
-	return 0;
 }
 
 TEST(a_child_has_no_part_in_it)

@@ -89,7 +89,7 @@ TEST(batches_of_a_pool_come_transformed)
 	}
 }
 
-/* What the GPU has found damaged is repaired before it is transformed. */
+/* A record that the GPU finds damaged is repaired, and then it is transformed. */
 TEST(what_takes_the_place_of_damage_comes_transformed)
 {
 	static const uint64_t one_shard[] = {103};

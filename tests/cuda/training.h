@@ -122,6 +122,26 @@ static inline void training_close(struct training *t)
 	trainer_leave(t);
 }
 
+static inline struct shard_loader_stats loader_stats(struct shard_loader *l)
+{
+	struct shard_loader_stats s;
+
+	shard_loader_stats(l, &s);
+	return s;
+}
+
+static inline struct shard_loader_stats stats_of(const struct training *t)
+{
+	return loader_stats(t->l);
+}
+
+/* What a forked child does that has no part in it. */
+static inline int close_in_child(struct training *t)
+{
+	shard_loader_close(t->l);
+	return 0;
+}
+
 static inline int train_next(struct training *t, struct shard_batch *b)
 {
 	struct shard_error err = {.message = ""};

@@ -1206,7 +1206,7 @@ class Loops(unittest.TestCase):
             with libshard.Loader(self.ds, 25, seed=3, max_steps=13, **more) as loader:
                 self.assertEqual([len(list(loader)) for _ in range(3)], [5, 5, 3])
                 self.assertEqual(len(loader), 5)
-                state = loader.state_dict()  # which is no epoch that was left, so it does not warn
+                state = loader.state_dict()  # no epoch was left early, so it does not warn
                 with self.assertWarnsRegex(UserWarning, "max_steps=13 batches were taken, so this loop has none"):
                     self.assertEqual(list(loader), [])
                 self.assertEqual(list(loader), [])  # it was said

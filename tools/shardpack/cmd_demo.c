@@ -15,6 +15,7 @@
 
 #include <jpeglib.h>
 
+#include "libshard/order/order.h"
 #include "tools/common/cli.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
@@ -149,16 +150,6 @@ static void write_part(const struct picture *from, uint32_t x, uint32_t y, uint3
 
 /* ---- files ---- */
 
-/* Sebastiano Vigna's splitmix64: the n-th number of a sequence. */
-static uint64_t number(uint64_t n)
-{
-	uint64_t z = n * UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static int make_folder(const char *path)
 {
 	return files_make_dir(path) ? EXIT_DONE
@@ -182,12 +173,12 @@ static int write_class(const char *dir, const struct photo *photo, const struct 
 	if (rc == EXIT_DONE)
 		rc = make_folder(folder);
 	for (uint32_t i = 0; rc == EXIT_DONE && i < count; i++) {
-		uint64_t draw = 4 * (first + i) + 1;
+		uint64_t draw = 4 * (first + i);
 		/* three fifths of each side, or more */
-		uint32_t width = from->width - (uint32_t)(number(draw) % (2 * from->width / 5));
-		uint32_t height = from->height - (uint32_t)(number(draw + 1) % (2 * from->height / 5));
-		uint32_t x = (uint32_t)(number(draw + 2) % (from->width - width + 1));
-		uint32_t y = (uint32_t)(number(draw + 3) % (from->height - height + 1));
+		uint32_t width = from->width - (uint32_t)(random_draw(0, draw) % (2 * from->width / 5));
+		uint32_t height = from->height - (uint32_t)(random_draw(0, draw + 1) % (2 * from->height / 5));
+		uint32_t x = (uint32_t)(random_draw(0, draw + 2) % (from->width - width + 1));
+		uint32_t y = (uint32_t)(random_draw(0, draw + 3) % (from->height - height + 1));
 		unsigned char *jpeg;
 		unsigned long bytes;
 
@@ -229,6 +220,7 @@ static void find_name(void *context, const char *name)
 static int write_all(const char *dir)
 {
 	char folder[FILES_PATH_BYTES];
+	uint64_t first = 0;
 	int rc = EXIT_DONE;
 
 	for (size_t k = 0; rc == EXIT_DONE && k < PART_COUNT; k++) {
@@ -238,7 +230,6 @@ static int write_all(const char *dir)
 	}
 	for (size_t i = 0; rc == EXIT_DONE && i < PHOTO_COUNT; i++) {
 		struct picture photo;
-		uint64_t first = 20 * i;
 
 		read_photo(&photos[i], &photo);
 		for (size_t k = 0; rc == EXIT_DONE && k < PART_COUNT; first += parts[k].images, k++) {
@@ -274,7 +265,8 @@ static int demo(const struct cli_args *args)
 	if (rc != EXIT_DONE)
 		return rc;
 	text_shell_word(&words, dir);
-	note("%s: 144 photographs for training and 36 for validation, in 9 classes", dir);
+	note("%s: %zu photographs for training and %zu for validation, in %zu classes", dir,
+	     PHOTO_COUNT * parts[0].images, PHOTO_COUNT * parts[1].images, PHOTO_COUNT);
 	note("next: shardpack images %s/train -o ds/train --resize 256 --crop 224", words.data);
 	text_free(&words);
 	return EXIT_DONE;
