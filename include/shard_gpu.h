@@ -127,13 +127,13 @@ SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_erro
  * For pin_most in struct shard_loader_gpu: page-lock nothing of the page cache.
  *
  * Records of 64 KiB and more that lie in the page cache are page-locked there, in pieces of 32 MiB.
- * The GPU reads them by itself, and no thread copies them to the ring.  So it is with shorter records
- * of which runs of 64 KiB and more come to a pool.  Page-locked memory cannot be
- * used for anything else.  The default of 0 is half of the memory that is available, divided by the
- * ranks that may run on this host.  That is world, or the number of its GPUs if that is less.  A limit
- * of the caller's own may take up to three quarters of the available memory.  What does not fit, is
- * not in memory, or cannot be page-locked goes through the ring.  A pool of the whole dataset
- * page-locks nothing of the page cache.
+ * The GPU reads them by itself, and no thread copies them to the ring.  So it is with shorter
+ * records of which runs of 64 KiB and more come to a pool.  Page-locked memory cannot be used for
+ * anything else.  The default of 0 is half of the memory that is available, divided by the ranks
+ * that may run on this host.  That is world, or the number of its GPUs if that is less.  A limit of
+ * the caller's own may take up to three quarters of the available memory.  What does not fit, is not
+ * in memory, or cannot be page-locked goes through the ring.  A pool of the whole dataset page-locks
+ * nothing of the page cache.
  */
 #define SHARD_PIN_NOTHING 1
 
