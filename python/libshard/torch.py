@@ -311,6 +311,8 @@ class _Steps:
         try:
             for self.asked in range(1, len(self) + 1):
                 yield []
+            if self.loop is not None and self.loader._steps_most is not None:
+                next(self.loop, None)  # it may have come to max_steps, and ends; else it would have been left early
         finally:
             self.loop = None  # the loader's loop ends with this one
 
