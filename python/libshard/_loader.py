@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, Support
 
 from . import _core, _frameworks, _ranks
 from ._batch import PARTS, ROW_PARTS
-from ._concat import Zip
+from ._concat import Concat, Zip, as_source
 from ._core import Batch
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, Error, MismatchError
@@ -97,7 +97,7 @@ class LoaderBase(Hinting, Generic[T]):
     @public("libshard.Loader", lambda loader, name: _refuse_option(type(loader), name))
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Zip | Path,
+        dataset: Dataset | Selection | Concat | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         fields: Iterable[str] | None = None,
@@ -136,9 +136,10 @@ class LoaderBase(Hinting, Generic[T]):
         check_ranks: bool = True,
     ) -> None:
         """
-        ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
-        a :class:`Zip` of one and its columns, or the path of one.  ``batch_size``: records per
-        rank.  ``fields``: the names of those that are wanted; by default all.  What is stored apart from them is neither read nor checked.
+        ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Concat` or
+        :class:`Mixture` of several, a :class:`Zip` of one and its columns, or the path of one.
+        ``batch_size``: records per rank.  ``fields``: the names of those that are wanted; by default
+        all.  What is stored apart from them is neither read nor checked.
         ``items``: the other items of a batch, behind its fields.  ``"rows"`` are ``index``,
         ``flags``, ``valid`` and, of mixtures, ``component``: all that has a number for each row.
         ``"all"`` are these and ``epoch``, ``step`` and ``position``, which are plain numbers; else
@@ -259,6 +260,7 @@ class LoaderBase(Hinting, Generic[T]):
                     "bad argument",
                 )
             dataset = dataset.source
+        dataset = as_source(dataset)
         self.selection = dataset if isinstance(dataset, Selection) else None
         self.mixture = dataset if isinstance(dataset, Mixture) else None
         source = self.selection or self.mixture
