@@ -259,7 +259,7 @@ int joined_check_fields(const struct shard_dataset *ds, uint32_t fields, struct 
 
 /* ---- one behind the other ---- */
 
-/* The id of a concatenation: the SHA-256 of the ids of its parts, in order. */
+/* The id of a concatenation, of those of its parts: part 13 of format/ORDER.md. */
 static void sign_concat(struct shard_dataset *ds)
 {
 	static const char head[] = "libshard concatenation 1\n";

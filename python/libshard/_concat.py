@@ -35,14 +35,6 @@ class Joined(Dataset):
 
     def __init__(self, parts: tuple[Dataset, ...]) -> None:
         self.parts = parts
-        self._ends = list(accumulate(map(len, parts)))
-
-    def __getitem__(self, index: Any) -> Any:
-        if is_one(index):
-            which, at = _find(self._ends, number_in(len(self), index, "record", "dataset"))
-            return self.parts[which][at]
-        # Copies, since parts may store their records in different ways, of which views would be wrong.
-        return super().__getitem__(range(*index.indices(len(self))) if isinstance(index, slice) else index)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, (self.parts,)
@@ -111,8 +103,9 @@ class Concat(Selectable):
         return self._ends[-1]
 
     def _place(self, number: SupportsIndex) -> tuple[Dataset | Selection, int]:
-        which, at = _find(self._ends, number_in(len(self), number, "record", "concatenation"))
-        return self.datasets[which], at
+        at = number_in(len(self), number, "record", "concatenation")
+        which = bisect_right(self._ends, at)
+        return self.datasets[which], at - (self._ends[which - 1] if which else 0)
 
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
         if not is_one(number):
@@ -341,12 +334,6 @@ def _dataset(source: Dataset | Selection) -> Dataset:
 
 def _parts(dataset: Dataset) -> tuple[Dataset, ...]:
     return dataset.parts if isinstance(dataset, Joined) else (dataset,)
-
-
-def _find(ends: list[int], at: int) -> tuple[int, int]:
-    """In which part a record is, and its number there."""
-    which = bisect_right(ends, at)
-    return which, at - (ends[which - 1] if which else 0)
 
 
 def _meaning(field: dict[str, Any]) -> tuple[Any, ...]:

@@ -40,6 +40,11 @@ _OF_SELECTION = {
     "column": "selection.dataset.column(name) is a field of all records of the dataset",
     "indices": "selection.records are the numbers of its records",
 }
+_OF_CONCAT = {
+    "column": "both.dataset.column(name) is a field of all records of its parts",
+    "id": "both.dataset.id is that of all parts",
+    "by_key": "both.dataset.by_key(key) looks in all parts",
+}
 _OF_MIXTURE = {
     "schema": "mixture.dataset.schema has the fields",
     "split": "split the sources, and mix the parts",
@@ -88,6 +93,8 @@ def hint(owner: object, name: str) -> str | None:
         return _OF_LOADER.get(name)
     if "Mixture" in kind:
         return _OF_MIXTURE.get(name)
+    if "Concat" in kind and name in _OF_CONCAT:
+        return _OF_CONCAT[name]
     return (_OF_SELECTION.get(name) if "Selection" in kind else None) or _RECORDS.get(name)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaders of a concatenation: their rows are its records by number, in the order of one dataset."""
 
+import hashlib
 import os
 import pickle
 import random
@@ -170,6 +171,9 @@ class Concatenations(unittest.TestCase):
         self.assertEqual((len(ds), ds.classes, ds.shard_count), (104, CLASSES, 8))
         self.assertEqual([ds.key(i) for i in (0, 31, 33, -1)], ["k0", "k31", "k33", "k103"])
         self.assertEqual((ds.index_of("k77"), plain(ds.by_key("k31"))), (77, self.want[31]))
+        for at in (0, 30, 31, 33, 34, 86, 87, -1):
+            for number in (at, np.int64(at)):
+                self.assertEqual(plain(ds[number]), self.want[at])
         # What all parts store alike can lie side by side; the rest is read record by record.
         same = libshard.concat([pack(f"same{i}", self.samples[20 * i : 20 * i + 20], 9) for i in range(2)]).dataset
         for index in (slice(3, 40, 5), slice(None, None, -1), [0, 39, 20], np.arange(40) % 3 == 0, slice(7, 7)):
@@ -177,14 +181,20 @@ class Concatenations(unittest.TestCase):
             for name in want:
                 part = np.asarray(got[name])
                 self.assertTrue((part == want[name]).all() and part.shape == want[name].shape, (name, index))
-        with self.assertRaisesRegex(libshard.UnsupportedError, "stored in different ways by its parts"):
-            np.asarray(ds[[5, 103, 31, 40]]["word"])
+        for index in ([5, 103, 31, 40], slice(34, 39), slice(0, 2)):
+            with self.assertRaisesRegex(libshard.UnsupportedError, "stored in different ways by its parts"):
+                np.asarray(ds[index]["word"])
         for call, words in ((lambda: ds.verify(), "verify each of its parts"), (lambda: ds["x"], "indexed by a number")):
             with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
                 call()
         self.assertEqual((ds.manifest(), ds.stats.channels), (b"", {}))
+        for name in ("column", "id", "by_key"):
+            with self.assertRaisesRegex(AttributeError, f"both.dataset.{name}"):
+                getattr(self.both, name)
         again = pickle.loads(pickle.dumps(self.both))
         self.assertEqual((again.dataset.id, len(again)), (ds.id, 104))
+        text = "".join(["libshard concatenation 1\n", *(f"dataset {part.id}\n" for part in self.parts)])  # ORDER.md 13
+        self.assertEqual(ds.id, hashlib.sha256(text.encode()).hexdigest())
         self.assertEqual(len({libshard.concat(p).dataset.id for p in ([*self.parts], self.parts[::-1], self.parts[:4])}), 3)
         ds.close()
         with self.assertRaises(libshard.ClosedError):

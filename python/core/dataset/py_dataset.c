@@ -185,6 +185,18 @@ static uint64_t record_count(const struct dataset *d)
 	return info.record_count;
 }
 
+struct dataset *dataset_part(const struct dataset *d, uint64_t *idx)
+{
+	struct dataset *part = (struct dataset *)PyTuple_GetItem(d->parts, 0);
+	uint64_t count = record_count(part);
+
+	for (Py_ssize_t i = 1; *idx >= count; count = record_count(part)) {
+		*idx -= count;
+		part = (struct dataset *)PyTuple_GetItem(d->parts, i++);
+	}
+	return part;
+}
+
 static Py_ssize_t length(PyObject *self)
 {
 	struct dataset *d = (struct dataset *)self;

@@ -41,6 +41,9 @@ int dataset_is_copied(struct dataset *d, bool *copied, struct shard_error *err);
 int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,
 		 struct shard_error *err);
 
+/* The part of a concatenation that has a record; *idx becomes its number there. */
+struct dataset *dataset_part(const struct dataset *d, uint64_t *idx);
+
 /* ---- py_mix.c ---- */
 
 struct mix {
