@@ -218,6 +218,24 @@ struct shard_dataset_info {
  */
 SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 				 struct shard_error *err);
+/*
+ * Several datasets as one: the records of parts[0], then those of parts[1], and so on.  A loader
+ * delivers them in one order over all records.  A part may come twice, and may have no records.
+ *
+ *   Lives      The parts must outlive it, and were opened with the same check and guard.  It has
+ *              readers of its own.
+ *   Fields     The parts have the same classes, and a loader finds the fields that it is asked for
+ *              to be of the same types and shapes; else it is MISMATCH.  Values that vary in length
+ *              may have other greatest shapes: batches have room for the largest.
+ *   Id         It has no manifest and no statistics.  Its id is the SHA-256 of the ids of its parts
+ *              in order, so tokens and selections of other parts, or of another order, are refused.
+ *   Limits     A part cannot be such a dataset itself, and a source of a mixture neither: name its
+ *              parts.  shard_dataset_read() is UNSUPPORTED of a group that the parts store in
+ *              different ways, and so is a loader's pool of such parts.  Tokens of a part before
+ *              others were appended are refused, and so is shard_dataset_verify().
+ */
+SHARD_API int shard_dataset_concat(struct shard_dataset **out, struct shard_dataset *const *parts, uint32_t count,
+				   struct shard_error *err);
 SHARD_API void shard_dataset_close(struct shard_dataset *ds);
 SHARD_API const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds);
 SHARD_API void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out);

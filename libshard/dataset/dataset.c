@@ -409,7 +409,7 @@ int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shar
 	char name[512], *path;
 	int rc;
 
-	while (ds->part_count)
+	if (ds->part_count)
 		ds = part_of(ds, &idx);
 	parse_entry(ds, idx, &want);
 	memcpy(name, want.file, want.file_name_bytes); /* at most 401 bytes, M12 */
@@ -515,8 +515,12 @@ int shard_dataset_entry(const struct shard_dataset *ds, uint64_t idx, struct sha
 	if (rc)
 		return rc;
 	if (ds->part_count) {
-		ds = part_of(ds, &idx);
-		return shard_dataset_entry(ds, idx, out, err);
+		uint64_t within = idx;
+		const struct shard_dataset *part = part_of(ds, &within);
+
+		rc = shard_dataset_entry(part, within, out, err);
+		out->first_record = ds->first_record[idx];
+		return rc;
 	}
 	parse_entry(ds, idx, &m);
 	*out = (struct shard_entry){.file = m.file,
@@ -602,6 +606,7 @@ void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_inf
 
 const char *shard_dataset_class_name(const struct shard_dataset *ds, uint64_t class_idx)
 {
+	ds = ds->part_count ? ds->part[0] : ds; /* all parts have the same */
 	return class_idx < ds->m.class_count ? ds->class_names + ds->class_at[class_idx] : NULL;
 }
 
@@ -646,7 +651,7 @@ static bool is_id(const char *id)
 
 bool dataset_has_old_manifest(const struct shard_dataset *ds, const char *id)
 {
-	char *path = is_id(id) ? old_manifest_path(ds, id) : NULL;
+	char *path = is_id(id) && !ds->part_count ? old_manifest_path(ds, id) : NULL;
 	bool has = path && file_exists(path);
 
 	mem_free(path);
@@ -690,6 +695,11 @@ int dataset_records_before(const struct shard_dataset *ds, const char *id, uint6
 
 	if (!is_id(id))
 		return error_set(err, SHARD_E_ARGUMENT, "the token names dataset '%s', which is not a dataset id", id);
+	if (ds->part_count)
+		return error_set(err, SHARD_E_MISMATCH,
+				 "the token belongs to dataset %.16s..., and the loader has %s, whose epochs cannot be "
+				 "finished over fewer records; begin a new epoch",
+				 id, show(&s, ds->dir));
 	path = old_manifest_path(ds, id);
 	if (!path)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a path");

@@ -252,7 +252,7 @@ struct shard_dataset { /* const after open, but for the readers, which come and 
 	uint64_t stat_count[2][SHARD_FIELDS_MAX]; /* [kind - 1] */
 	struct readers readers;			  /* of the shards that are open */
 
-	/* Of a joined dataset (mixture.c), which has readers of its own. */
+	/* Of a joined dataset (mixture.c), which has readers of its own, and no manifest. */
 	struct shard_dataset **part; /* [part_count] */
 	uint64_t *part_shard;	     /* [part_count + 1]: part p has the shards [part_shard[p], part_shard[p + 1]) */
 	uint32_t part_count;	     /* 0: it is an ordinary dataset */
@@ -487,7 +487,7 @@ uint64_t selection_units(const struct shard_selection *s, uint64_t unit_records)
  */
 uint64_t selection_beginning(const struct shard_selection *s, const char id[65], uint64_t of_count, char digest[65]);
 
-/* ---- mixture.c: several datasets as one, and their parts in a proportion ---- */
+/* ---- mixture.c: several datasets as one, one behind the other or in a proportion ---- */
 
 struct component {
 	const struct shard_dataset *ds;
@@ -505,8 +505,8 @@ struct shard_mix {		  /* const after open */
 	char digest[65];
 };
 
-/* MISMATCH unless all components agree on the fields that have a bit here. */
-int mixture_check_fields(const struct shard_mix *m, uint32_t fields, struct shard_error *err);
+/* MISMATCH unless all parts of a joined dataset agree on the fields that have a bit here. */
+int joined_check_fields(const struct shard_dataset *ds, uint32_t fields, struct shard_error *err);
 
 /*
  * ---- mix_order.c: the order of a mixture: its blocks, and the orders of the passes of its components ----

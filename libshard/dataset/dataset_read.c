@@ -63,8 +63,18 @@ static int read_records(struct shard_dataset *ds, const uint64_t *idx, size_t co
 int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
 		       struct shard_error *err)
 {
-	int rc = read_records(ds, idx, count, dst, false, err);
+	struct shown s;
+	int rc = SHARD_OK;
 
+	for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++)
+		if (dst[g] && ds->uneven_groups >> g & 1)
+			rc = error_set(
+				err, SHARD_E_UNSUPPORTED,
+				"group %u of %s is stored in different ways by its parts, so its records cannot lie "
+				"side by side as they are stored; read them from the parts, or by a loader",
+				g, show(&s, ds->dir));
+	if (!rc)
+		rc = read_records(ds, idx, count, dst, false, err);
 	if (!rc && ds->o.check == SHARD_CHECK_DEVICE && reader_had_faults())
 		rc = read_records(ds, idx, count, dst, true, err);
 	return rc;
@@ -123,6 +133,34 @@ static int read_field(struct shard_reader *r, const struct shard_field *f, uint6
 	return SHARD_OK;
 }
 
+/* Each part may store the field elsewhere, but its values must be as long. */
+static int read_column_of_parts(const struct shard_dataset *ds, const struct shard_field *field, uint64_t first,
+				uint64_t count, uint8_t *out, struct shard_error *err)
+{
+	struct shown s;
+	int rc = SHARD_OK;
+
+	for (uint32_t p = 0; !rc && p < ds->part_count && count; p++) {
+		const struct shard_field *f = shard_schema_find(&ds->part[p]->m.schema, field->name);
+		uint64_t end = ds->first_record[ds->part_shard[p + 1]],
+			 n = first < end ? min_u64(count, end - first) : 0;
+
+		if (!n)
+			continue;
+		if (!f || f->bytes != field->bytes || f->dtype != field->dtype)
+			return error_set(
+				err, SHARD_E_UNSUPPORTED,
+				"field '%s' is another one in %s than in the parts before, so it is not one column; "
+				"read it from each part",
+				field->name, show(&s, ds->part[p]->dir));
+		rc = shard_dataset_column(ds->part[p], f, first - ds->first_record[ds->part_shard[p]], n, out, err);
+		first += n;
+		count -= n;
+		out += n * field->bytes;
+	}
+	return rc;
+}
+
 int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *field, uint64_t first, uint64_t count,
 			 void *out, struct shard_error *err)
 {
@@ -137,6 +175,8 @@ int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *fie
 				 first + count - 1, ds->m.record_count);
 	if (!count)
 		return SHARD_OK;
+	if (ds->part_count)
+		return read_column_of_parts(ds, field, first, count, out, err);
 	memory = mem_alloc((size_t)(room * field->stride));
 	if (!memory)
 		return error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " records of the field's group", room);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixture.c - several datasets as one, and their parts in a proportion
+ * mixture.c - several datasets as one: one behind the other, or their parts in a proportion
  *
- * A mixture first joins its datasets: the records and shards of the first, then those of the
- * second.  The joined one has no manifest and no id.  Its schema is that of the first part, with as
- * much room for values that vary in length as the widest part has: call mixture_check_fields()
+ * A mixture and a concatenation first join their datasets: the records and shards of the first, then
+ * those of the second.  The joined one has no manifest.  Its schema is that of the first part, with
+ * as much room for values that vary in length as the widest part has: call joined_check_fields()
  * before a field of other parts is read.  The records lie in the shards as the schema of their own
  * part says.
  */
@@ -58,8 +58,8 @@ static void describe(const struct shard_field *f, char out[160])
 		snprintf(out + at, 160 - (size_t)at, " %s", shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 }
 
-/* Is the group stored in the same places by both?  If only one has it, it is not. */
-static bool same_places(const struct shard_schema *a, const struct shard_schema *b, uint32_t g)
+/* Is the group stored alike by both, with the same fields in the same places?  If only one has it, it is not. */
+static bool same_group(const struct shard_schema *a, const struct shard_schema *b, uint32_t g)
 {
 	if (g >= a->group_count || g >= b->group_count || a->group[g].stride != b->group[g].stride)
 		return false;
@@ -68,18 +68,22 @@ static bool same_places(const struct shard_schema *a, const struct shard_schema 
 					 *y = f < b->field_count ? &b->field[f] : NULL;
 
 		if ((x && x->group == g) != (y && y->group == g) ||
-		    (x && x->group == g && (x->offset != y->offset || x->bytes != y->bytes)))
+		    (x && x->group == g && (x->offset != y->offset || x->bytes != y->bytes || !same_field(x, y))))
 			return false;
 	}
 	return true;
 }
 
-/* Labels are numbers of classes. */
+/* Labels are numbers of classes.  `field` is one of labels, which may be left out; or it is NULL. */
 static int check_classes(const struct shard_dataset *a, const struct shard_dataset *b, const char *field,
 			 struct shard_error *err)
 {
 	uint64_t have = a->m.class_count, other = b->m.class_count;
 	struct shown at[2], name[2];
+	char leave[96] = "";
+
+	if (field)
+		snprintf(leave, sizeof(leave), ", or leave out field '%.64s'", field);
 
 	for (uint64_t i = 0; i < have && i < other; i++) {
 		const char *one = shard_dataset_class_name(a, i), *two = shard_dataset_class_name(b, i);
@@ -87,16 +91,16 @@ static int check_classes(const struct shard_dataset *a, const struct shard_datas
 		if (strcmp(one, two))
 			return error_set(err, SHARD_E_MISMATCH,
 					 "class %" PRIu64 " is '%s' in %s, and '%s' in %s: their labels mean different "
-					 "things; pack them with the same classes, or leave out field '%s'",
+					 "things; pack them with the same classes%s",
 					 i, show(&name[0], one), show(&at[0], a->dir), show(&name[1], two),
-					 show(&at[1], b->dir), field);
+					 show(&at[1], b->dir), leave);
 	}
 	if (have == other)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_MISMATCH,
 			 "%s has %" PRIu64 " classes, and %s has %" PRIu64 ": their labels mean different things; pack "
-			 "them with the same classes, or leave out field '%s'",
-			 show(&at[0], a->dir), have, show(&at[1], b->dir), other, field);
+			 "them with the same classes%s",
+			 show(&at[0], a->dir), have, show(&at[1], b->dir), other, leave);
 }
 
 /*
@@ -171,7 +175,7 @@ static int join_schemas(struct shard_dataset *ds, struct shard_dataset *const *p
 	for (uint32_t p = 0; p < count; p++) {
 		ds->parts_differ |= !schema_equal(s, &part[p]->m.schema);
 		for (uint32_t g = 0; g < s->group_count; g++)
-			if (!same_places(s, &part[p]->m.schema, g))
+			if (!same_group(s, &part[p]->m.schema, g))
 				ds->uneven_groups |= UINT32_C(1) << g;
 	}
 	return SHARD_OK;
@@ -180,10 +184,10 @@ static int join_schemas(struct shard_dataset *ds, struct shard_dataset *const *p
 /* ---- joining ---- */
 
 /*
- * `count` parts, 1 or more, which must outlive the joined dataset.  ARGUMENT if they were not opened
- * with the same checks.
+ * `count` parts, 1 or more, which must outlive the joined dataset, `what` it is.  ARGUMENT if they
+ * were not opened with the same checks.
  */
-static int join_parts(struct shard_dataset **out, struct shard_dataset *const *part, uint32_t count,
+static int join_parts(struct shard_dataset **out, struct shard_dataset *const *part, uint32_t count, const char *what,
 		      struct shard_error *err)
 {
 	uint64_t shard = 0, record = 0;
@@ -208,7 +212,7 @@ static int join_parts(struct shard_dataset **out, struct shard_dataset *const *p
 		return rc;
 	}
 	ds->part_count = count;
-	snprintf(name, sizeof(name), "a mixture of %u datasets", count);
+	snprintf(name, sizeof(name), "a %s of %u dataset%s", what, count, count == 1 ? "" : "s");
 	ds->dir = mem_text(name);
 	for (uint32_t p = 0; p < count; p++)
 		ds->m.shard_count += part[p]->m.shard_count;
@@ -233,6 +237,65 @@ static int join_parts(struct shard_dataset **out, struct shard_dataset *const *p
 	return SHARD_OK;
 }
 
+/* A part must have a manifest, so that there is one way to say which records come in which order. */
+static int refuse_joined(const struct shard_dataset *ds, const char *what, uint32_t number, struct shard_error *err)
+{
+	struct shown s;
+
+	if (!ds->part_count)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT, "%s %" PRIu32 " is %s; give the datasets that it was made of instead",
+			 what, number, show(&s, ds->dir));
+}
+
+int joined_check_fields(const struct shard_dataset *ds, uint32_t fields, struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	for (uint32_t p = 1; !rc && p < ds->part_count; p++)
+		rc = check_common(ds->part[0], ds->part[p], fields, err);
+	return rc;
+}
+
+/* ---- one behind the other ---- */
+
+/* The id of a concatenation, of those of its parts: part 13 of format/ORDER.md. */
+static void sign_concat(struct shard_dataset *ds)
+{
+	static const char head[] = "libshard concatenation 1\n";
+	struct sha256 sha;
+
+	sha256_init(&sha);
+	sha256_update(&sha, head, sizeof(head) - 1);
+	for (uint32_t p = 0; p < ds->part_count; p++) {
+		char line[80], id[65];
+
+		dataset_id(ds->part[p], id);
+		sha256_update(&sha, line, (size_t)snprintf(line, sizeof(line), "dataset %s\n", id));
+	}
+	sha256_final(&sha, ds->text.end.sha256);
+}
+
+int shard_dataset_concat(struct shard_dataset **out, struct shard_dataset *const *parts, uint32_t count,
+			 struct shard_error *err)
+{
+	struct shard_dataset *ds;
+	int rc = count ? SHARD_OK : error_set(err, SHARD_E_ARGUMENT, "there are no datasets to concatenate");
+
+	for (uint32_t p = 0; !rc && p < count; p++)
+		rc = refuse_joined(parts[p], "part", p, err);
+	for (uint32_t p = 1; !rc && p < count; p++)
+		rc = check_classes(parts[0], parts[p], NULL, err);
+	if (!rc)
+		rc = join_parts(&ds, parts, count, "concatenation", err);
+	if (rc)
+		return rc;
+	ds->m.class_count = parts[0]->m.class_count;
+	sign_concat(ds);
+	*out = ds;
+	return SHARD_OK;
+}
+
 /* ---- sources ---- */
 
 static int open_component(struct component *c, const struct shard_mix_source *s, uint32_t number,
@@ -240,12 +303,13 @@ static int open_component(struct component *c, const struct shard_mix_source *s,
 {
 	struct shown at;
 	char what[64];
-	int rc = SHARD_OK;
+	int rc;
 
 	if (!s->ds)
 		return error_set(err, SHARD_E_ARGUMENT, "source %u of the mixture has no dataset", number);
 	snprintf(what, sizeof(what), "the selection of source %u", number);
-	if (s->selection)
+	rc = refuse_joined(s->ds, "source", number, err);
+	if (!rc && s->selection)
 		rc = selection_check(s->selection, s->ds, what, err);
 	if (rc)
 		return rc;
@@ -271,7 +335,7 @@ static int join_sources(struct shard_mix *m, const struct shard_mix_source *sour
 			part[parts++] = sources[d].ds;
 	}
 	if (!rc)
-		rc = join_parts(&m->ds, part, parts, err);
+		rc = join_parts(&m->ds, part, parts, "mixture", err);
 	for (uint32_t d = 0; !rc && d < m->component_count; d++)
 		m->component[d].base = m->ds->first_record[m->ds->part_shard[of[d]]];
 	mem_free(part);
@@ -477,15 +541,6 @@ void shard_mix_close(struct shard_mix *m)
 }
 
 /* ---- asking ---- */
-
-int mixture_check_fields(const struct shard_mix *m, uint32_t fields, struct shard_error *err)
-{
-	int rc = SHARD_OK;
-
-	for (uint32_t p = 1; !rc && p < m->ds->part_count; p++)
-		rc = check_common(m->ds->part[0], m->ds->part[p], fields, err);
-	return rc;
-}
 
 void shard_mix_info(const struct shard_mix *m, struct shard_mix_info *out)
 {

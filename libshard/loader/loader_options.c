@@ -152,7 +152,20 @@ static int check_mix(const struct shard_loader_options *o, struct shard_error *e
 				 "options: gpu.pool_bytes is %" PRIu64
 				 ", but a pool cannot hold a mixture; leave it at 0",
 				 o->gpu.pool_bytes);
-	return mixture_check_fields(o->mix, o->fields, err);
+	return SHARD_OK;
+}
+
+/* A pool copies whole records as they are stored, and they must be so in all parts. */
+static int check_joined(const struct shard_loader_options *o, const struct shard_dataset *ds, struct shard_error *err)
+{
+	struct shown s;
+
+	if (o->gpu.pool_bytes && ds->parts_differ)
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "options: gpu.pool_bytes is %" PRIu64 ", but the parts of %s store their records in "
+				 "different ways, and a pool cannot hold those; leave it at 0",
+				 o->gpu.pool_bytes, show(&s, ds->dir));
+	return joined_check_fields(ds, o->fields, err);
 }
 
 int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
@@ -183,6 +196,8 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		rc = check_mix(o, err);
 	else if (!rc && o->selection)
 		rc = selection_check(o->selection, ds, "options: the selection", err);
+	if (!rc && ds->part_count)
+		rc = check_joined(o, ds, err);
 	if (rc)
 		return rc;
 	settle_windows(&o->order, &ds->m.schema);

@@ -44,6 +44,7 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 			 struct shard_error *err)
 {
 	struct shard_transform_options o;
+	struct shown s;
 	int rc = options_take(&o, sizeof(o), opt, err);
 
 	*pixels = 0;
@@ -53,15 +54,19 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 	if (*pixels)
 		return SHARD_OK;
 	rc = pixels_of(l->ds, 0, pixels, err);
-	for (uint32_t p = 1; !rc && p < l->ds->part_count; p++) { /* of a mixture */
+	for (uint32_t p = 1; !rc && p < l->ds->part_count; p++) { /* of a mixture, or one behind the other */
+		uint64_t first = l->ds->part_shard[p];
 		uint32_t other = 0;
 
-		rc = pixels_of(l->ds, l->ds->part_shard[p], &other, err);
+		if (first == l->ds->part_shard[p + 1])
+			continue; /* a part without a record */
+		rc = pixels_of(l->ds, first, &other, err);
 		if (!rc && other != *pixels)
 			rc = error_set(err, SHARD_E_MISMATCH,
-				       "datasets of the mixture were packed with pixels of %s and of %s; name in the "
-				       "options the ones that the transform shall give",
-				       shard_name(SHARD_NAME_PIXELS, *pixels), shard_name(SHARD_NAME_PIXELS, other));
+				       "parts of %s were packed with pixels of %s and of %s; name in the options the "
+				       "ones that the transform shall give",
+				       show(&s, l->ds->dir), shard_name(SHARD_NAME_PIXELS, *pixels),
+				       shard_name(SHARD_NAME_PIXELS, other));
 	}
 	return rc;
 }

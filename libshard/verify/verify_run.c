@@ -568,6 +568,9 @@ int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_opt
 	struct shard_error problem;
 	int rc = run ? take_options(run, opt, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
 
+	if (!rc && ds->part_count)
+		rc = error_set(err, SHARD_E_ARGUMENT, "%s has no manifest of its own; verify each of its parts",
+			       ds->dir);
 	if (!rc) {
 		run->ds = ds;
 		run->shard_count = dataset_totals(ds, &run->units_total, &run->bytes_total);

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from bisect import bisect_right
+from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _core, _frameworks
 from ._batch import PARTS
@@ -15,7 +17,7 @@ from ._dataset import Dataset, opened
 from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
 from ._options import as_items, number_in, public, show
-from ._selection import Selection, is_bool
+from ._selection import Selectable, Selection, is_bool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,50 +27,98 @@ if TYPE_CHECKING:
     from ._types import Path
 
 
-class Concat(Hinting):
+class Joined(Dataset):
+    """Datasets one behind the other, as the one dataset that a loader and selections have of them."""
+
+    def __new__(cls, parts: tuple[Dataset, ...]) -> Self:
+        return cls._concat(parts)
+
+    def __init__(self, parts: tuple[Dataset, ...]) -> None:
+        self.parts = parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Joined, (self.parts,)
+
+
+class Concat(Selectable):
     """The records of several datasets or selections, one behind the other.  ``a + b`` makes one.
 
-    ``both[i]`` is a record, numbers below 0 count from the end, and ``len(both)`` is the sum.  It is
-    for reading by number, for ``torch.utils.data.DataLoader`` and for :func:`libshard.pack`.  A
-    loader refuses it: an order over all of them needs them to be one dataset, which
-    ``shardpack merge`` makes without writing a record again.
+    ``both[i]`` is a record, numbers below 0 count from the end, and ``len(both)`` is the sum.
+    ``libshard.Loader(both, 256)`` has one order over all records, as of one dataset, and
+    ``both.where()``, ``split()`` and ``folds()`` choose from them.
     """
 
     def __init__(self, datasets: Iterable[Dataset | Selection]) -> None:
         self.datasets = tuple(datasets)
-        self.dataset = _dataset(self.datasets[0])  #: the first one, whose schema and classes all have
+        self._first = _dataset(self.datasets[0])  # whose schema and classes all have
         self._ends = list(accumulate(map(len, self.datasets)))
 
     @property
     def schema(self) -> Schema:
         """The fields, as the first one has them."""
-        return self.dataset.schema
+        return self._first.schema
 
     @property
     def classes(self) -> list[str]:
         """Names of the classes, which are those of all."""
-        return self.dataset.classes
+        return self._first.classes
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """All datasets as one, whose numbers of records batches have: those of ``both[i]``, unless a
+        part is a selection."""
+        return Joined(tuple(part for source in self.datasets for part in _parts(_dataset(source))))
+
+    @cached_property
+    def _chosen(self) -> _core.Selection | None:
+        """What is selected of all datasets; None: all."""
+        if not any(isinstance(source, Selection) for source in self.datasets):
+            return None
+        numbers, before = array("q"), 0
+        for source in self.datasets:
+            records = source.records.tolist() if isinstance(source, Selection) else range(len(source))
+            numbers.extend(before + record for record in records)
+            before += len(_dataset(source))
+        return _core.Selection.of_records(self.dataset, numbers)
+
+    def _source(self) -> tuple[Dataset, _core.Selection | None]:
+        return self.dataset, self._chosen
+
+    @public("select")
+    def select(self, records: Iterable[SupportsIndex]) -> Selection:
+        """Those with these numbers, as :meth:`Dataset.select` has it.
+
+        Not if a part is a selection: then the numbers could be those of ``both[i]`` or of
+        ``both.dataset[i]``, and it raises :class:`ArgumentError`.
+        """
+        if self._chosen is not None:
+            raise ArgumentError(
+                "select: a part of this concatenation is a selection, so a number could be that of both[i] or of "
+                "both.dataset[i]; both.dataset.select() takes the latter, and both.where() chooses by values",
+                "bad argument",
+            )
+        return super().select(records)
 
     def __len__(self) -> int:
         return self._ends[-1]
 
-    def _find(self, number: SupportsIndex) -> tuple[Dataset | Selection, int]:
+    def _place(self, number: SupportsIndex) -> tuple[Dataset | Selection, int]:
         at = number_in(len(self), number, "record", "concatenation")
         which = bisect_right(self._ends, at)
         return self.datasets[which], at - (self._ends[which - 1] if which else 0)
 
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
-        if not _is_one(number):
+        if not is_one(number):
             raise TypeError(
-                f"a concatenation is indexed by the number of one record, not by {show(number)}; index its .datasets "
-                "for several at a time"
+                f"a concatenation is indexed by the number of one record, not by {show(number)}; both.dataset takes "
+                "several at a time"
             )
-        source, at = self._find(number)
+        source, at = self._place(number)
         return source[at]
 
     def key(self, number: SupportsIndex) -> str:
         """The key of a record; '' if it has none."""
-        source, at = self._find(number)
+        source, at = self._place(number)
         return source.dataset.key(source.numbers([at])[0]) if isinstance(source, Selection) else source.key(at)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -79,14 +129,19 @@ class Concat(Hinting):
         _frameworks.check_records(self.schema)
         return [self[number] for number in numbers]
 
-    def __add__(self, other: Any) -> Concat:
-        return concat([self, other])
-
-    def __radd__(self, other: object) -> NoReturn:
-        raise TypeError(f"{show(other)} + a concatenation: libshard.concat([a, b]) puts records one behind the other")
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Concat, (self.datasets,)
 
     def __repr__(self) -> str:
         return f"<libshard.Concat of {len(self.datasets)} datasets: {len(self):,} records>"
+
+
+def as_source(source: Any) -> Any:
+    """Of a concatenation, the dataset or selection that it is; all else as it is."""
+    if not isinstance(source, Concat):
+        return source
+    dataset, chosen = source._source()
+    return dataset if chosen is None else Selection(dataset, chosen)
 
 
 @public("libshard.concat")
@@ -131,7 +186,7 @@ class Zip(Hinting):
         return len(self.source)
 
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
-        if not _is_one(number):
+        if not is_one(number):
             raise TypeError(f"index it by the number of one record, not by {show(number)}; both.dataset takes several")
         at = number_in(len(self), number, "record", "dataset")
         record = at if self.selection is None else self.selection.numbers([at])[0]
@@ -178,7 +233,7 @@ class Zip(Hinting):
 
 
 @public("libshard.zip")
-def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns: Any) -> Zip:
+def zip(dataset: Dataset | Selection | Concat | Path, *others: Dataset | Path, **columns: Any) -> Zip:
     """A dataset with columns beside it, such as embeddings that were computed later: a :class:`Zip`.
 
     ``others``: datasets with as many records in the same order, whose fields are the columns.
@@ -189,9 +244,10 @@ def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns:
     Where both datasets have keys, some are compared, and :class:`MismatchError` is raised if two
     records of one number have two keys.  Nothing can compare the order of an array.
     """
-    if isinstance(dataset, (Concat, Zip)):
+    if isinstance(dataset, Zip):
         raise TypeError(f"dataset={show(dataset)}; must be a libshard.Dataset, a selection, or the path of one")
-    source = dataset if isinstance(dataset, Selection) else opened("dataset", dataset)
+    source = as_source(dataset)
+    source = source if isinstance(source, Selection) else opened("dataset", source)
     base, taken = _dataset(source), {}
     for other in others:
         is_known = isinstance(other, (Dataset, str, bytes)) or hasattr(other, "__fspath__")
@@ -216,7 +272,7 @@ def zip(dataset: Dataset | Selection | Path, *others: Dataset | Path, **columns:
     return Zip(source, taken)
 
 
-def _is_one(number: object) -> bool:
+def is_one(number: object) -> bool:
     """May it be the number of one record?"""
     return not (is_bool(number) or isinstance(number, (slice, str)) or hasattr(number, "__len__"))
 
@@ -274,6 +330,10 @@ def _check_keys(a: Dataset, b: Dataset) -> None:
 
 def _dataset(source: Dataset | Selection) -> Dataset:
     return source.dataset if isinstance(source, Selection) else source
+
+
+def _parts(dataset: Dataset) -> tuple[Dataset, ...]:
+    return dataset.parts if isinstance(dataset, Joined) else (dataset,)
 
 
 def _meaning(field: dict[str, Any]) -> tuple[Any, ...]:

@@ -282,11 +282,11 @@ def opened(option: str, source: Any) -> Dataset:
             hint = "a mixture is for libshard.Loader and libshard.torch.Loader"
         elif hasattr(source, "datasets"):
             hint = (
-                "to train on what libshard.concat() made, let 'shardpack merge A B -o C' make one dataset of it, which "
-                "links the shards: each record then comes once in an epoch; or libshard.mix([a, b]) mixes them by weight"
+                "a concatenation is for libshard.Loader, libshard.zip and torch.utils.data.DataLoader; here give one of "
+                "its .datasets, or libshard.mix() all of them"
             )
     elif isinstance(source, (list, tuple)) and any(isinstance(part, (Dataset, Selection)) for part in source):
-        hint = "libshard.mix([a, b]) makes one of several"
+        hint = "libshard.concat([a, b]) and libshard.mix([a, b]) make one of several"
     raise TypeError(f"{option}={show(source)}; must be a libshard.Dataset, a selection, or the path of one; {hint}")
 
 

@@ -21,8 +21,8 @@ _RECORDS = {
     "zip": "libshard.zip(ds, embedding=array) has columns beside a dataset",
     "add_column": "libshard.zip(ds, embedding=array) has columns beside a dataset",
     "weights": "libshard.balanced(ds) has all classes equally often, and libshard.mix([a, b], [3, 1]) weights selections",
-    "concatenate": "libshard.concat([a, b]) has the records of both, and libshard.mix([a, b]) trains on both",
-    "concat": "libshard.concat([a, b]) has the records of both, and libshard.mix([a, b]) trains on both",
+    "concatenate": "libshard.concat([a, b]) has the records of both, and libshard.mix([a, b], [3, 1]) mixes them by weight",
+    "concat": "libshard.concat([a, b]) has the records of both, and libshard.mix([a, b], [3, 1]) mixes them by weight",
     "num_rows": "len(ds) is the number of records",
     "shape": "len(ds) is the number of records, and ds.schema has the shapes of fields",
     "features": "ds.schema has the fields",
@@ -39,6 +39,11 @@ _OF_SELECTION = {
     "classes": "selection.dataset.classes has the names of classes",
     "column": "selection.dataset.column(name) is a field of all records of the dataset",
     "indices": "selection.records are the numbers of its records",
+}
+_OF_CONCAT = {
+    "column": "both.dataset.column(name) is a field of all records of its parts",
+    "id": "both.dataset.id is that of all parts",
+    "by_key": "both.dataset.by_key(key) looks in all parts",
 }
 _OF_MIXTURE = {
     "schema": "mixture.dataset.schema has the fields",
@@ -88,6 +93,8 @@ def hint(owner: object, name: str) -> str | None:
         return _OF_LOADER.get(name)
     if "Mixture" in kind:
         return _OF_MIXTURE.get(name)
+    if "Concat" in kind and name in _OF_CONCAT:
+        return _OF_CONCAT[name]
     return (_OF_SELECTION.get(name) if "Selection" in kind else None) or _RECORDS.get(name)
 
 

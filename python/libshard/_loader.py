@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, Support
 
 from . import _core, _frameworks, _ranks
 from ._batch import PARTS, ROW_PARTS
-from ._concat import Zip
+from ._concat import Concat, Zip, as_source
 from ._core import Batch
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, Error, MismatchError
@@ -97,7 +97,7 @@ class LoaderBase(Hinting, Generic[T]):
     @public("libshard.Loader", lambda loader, name: _refuse_option(type(loader), name))
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Zip | Path,
+        dataset: Dataset | Selection | Concat | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         fields: Iterable[str] | None = None,
@@ -136,9 +136,10 @@ class LoaderBase(Hinting, Generic[T]):
         check_ranks: bool = True,
     ) -> None:
         """
-        ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
-        a :class:`Zip` of one and its columns, or the path of one.  ``batch_size``: records per
-        rank.  ``fields``: the names of those that are wanted; by default all.  What is stored apart from them is neither read nor checked.
+        ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Concat` or
+        :class:`Mixture` of several, a :class:`Zip` of one and its columns, or the path of one.
+        ``batch_size``: records per rank.  ``fields``: the names of those that are wanted; by default
+        all.  What is stored apart from them is neither read nor checked.
         ``items``: the other items of a batch, behind its fields.  ``"rows"`` are ``index``,
         ``flags``, ``valid`` and, of mixtures, ``component``: all that has a number for each row.
         ``"all"`` are these and ``epoch``, ``step`` and ``position``, which are plain numbers; else
@@ -259,6 +260,7 @@ class LoaderBase(Hinting, Generic[T]):
                     "bad argument",
                 )
             dataset = dataset.source
+        dataset = as_source(dataset)
         self.selection = dataset if isinstance(dataset, Selection) else None
         self.mixture = dataset if isinstance(dataset, Mixture) else None
         source = self.selection or self.mixture
@@ -551,6 +553,7 @@ class LoaderBase(Hinting, Generic[T]):
                 "bad argument",
             )
         self._core.seek(epoch, steps * self.batch_size * self.world)
+        self._step_count += steps  # as if a loop had had them, for max_steps
 
     @property
     def epoch(self) -> int:
@@ -601,10 +604,10 @@ class LoaderBase(Hinting, Generic[T]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where ``state_dict()`` was called.  Reads no record before that place.
 
-        Raises :class:`MismatchError` if the state is of another dataset, selection or mixture, or
-        of another seed or order.  With ``resume_appended=True`` the state may be of this dataset
-        before ``shardpack append``: its epoch is finished over the old records, and the next one
-        has all of them.
+        Raises :class:`MismatchError` if the state is of another dataset, selection or mixture, of
+        other columns beside it or of none, or of another seed or order.  With
+        ``resume_appended=True`` the state may be of this dataset before ``shardpack append``: its
+        epoch is finished over the old records, and the next one has all of them.
         """
         if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
             raise ArgumentError("this state is not from state_dict() of a libshard loader", "bad argument")
@@ -615,18 +618,35 @@ class LoaderBase(Hinting, Generic[T]):
                 "one without max_steps, too, and count steps in the loop",
                 "bad argument",
             )
-        columns = state.get("columns")
-        if self.zipped is not None and columns is not None and columns != self.zipped.digest:
-            raise MismatchError(
-                f"the state belongs to columns {show(columns)[1:17]}..., and these are {self.zipped.digest[:16]}...: open "
-                "the loader with the same datasets and arrays beside its dataset",
-                "not as the manifest says",
-            )
+        self._check_columns(state.get("columns"))
         count = 0 if steps is None else whole("the steps of the state", steps, 64)
         self._core.resume(as_text("token", state["token"]))
         self._step_count = count
         self._resumed_at = self._core.tell()
         self._forget_place()
+
+    def _check_columns(self, said: Any) -> None:
+        """Does a state belong to the columns beside the dataset?  ``said``: their digest, or None if there were none."""
+        ours = None if self.zipped is None else self.zipped.digest
+        if said == ours:
+            return
+        if ours is None:
+            why = (
+                f"the state belongs to columns {show(said)[1:17]}... beside the dataset, and this loader has none: open "
+                "it with what libshard.zip() returned; to go on without them, leave 'columns' out of the state"
+            )
+        elif said is None:
+            why = (
+                "the state belongs to a loader without columns beside its dataset, and this one has "
+                f"{', '.join(self.zipped.columns if self.zipped else ())}: open it without libshard.zip(); to go on with "
+                "them, load state | {'columns': both.digest}, where both is what libshard.zip() returned"
+            )
+        else:
+            why = (
+                f"the state belongs to columns {show(said)[1:17]}..., and these are {ours[:16]}...: open the loader with "
+                "the same datasets and arrays beside its dataset"
+            )
+        raise MismatchError(why, "not as the manifest says")
 
     def stats(self) -> dict[str, int | bool]:
         """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads.

@@ -23,7 +23,7 @@ from ._options import whole
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._concat import Zip
+    from ._concat import Concat, Zip
     from ._core import Array, Batch
     from ._dataset import Dataset
     from ._mix import Mixture
@@ -42,7 +42,7 @@ class IterDataset(grain.IterDataset[dict[str, np.ndarray[Any, Any]]]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Zip | Path,
+        dataset: Dataset | Selection | Concat | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         epochs: SupportsIndex | None = None,

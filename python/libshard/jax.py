@@ -21,7 +21,7 @@ from ._loader import LoaderBase, show_device
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ._concat import Zip
+    from ._concat import Concat, Zip
     from ._dataset import Dataset
     from ._mix import Mixture
     from ._selection import Selection
@@ -69,7 +69,7 @@ class Loader(LoaderBase["jax.Array"]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Zip | Path,
+        dataset: Dataset | Selection | Concat | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         sharding: Any = None,

@@ -35,7 +35,7 @@ from ._transform import Transform, as_images, like_images
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._concat import Zip
+    from ._concat import Concat, Zip
     from ._mix import Mixture
     from ._types import LoaderOptions, Path, Tokens
 
@@ -84,7 +84,7 @@ class Loader(LoaderBase[torch.Tensor]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Mixture | Zip | Path,
+        dataset: Dataset | Selection | Concat | Mixture | Zip | Path,
         batch_size: SupportsIndex,
         *,
         channels_last: bool = False,
@@ -311,6 +311,8 @@ class _Steps:
         try:
             for self.asked in range(1, len(self) + 1):
                 yield []
+            if self.loop is not None and self.loader._steps_most is not None:
+                next(self.loop, None)  # it may have come to max_steps, and ends; else it would have been left early
         finally:
             self.loop = None  # the loader's loop ends with this one
 

@@ -96,6 +96,43 @@ TEST(windows_batches_and_records_of_all_kinds)
 	}
 }
 
+/* Parts that are stored alike; without a pool as well. */
+TEST(several_datasets_one_behind_the_other)
+{
+	static const uint32_t first[] = {0, 91}, count[] = {3, 2};
+	struct path name[2];
+	struct shard_dataset *part[2];
+	struct training t;
+
+	open_photos(40, SHARD_RAW, shards, COUNT(shards));
+	drop_dataset();
+	for (unsigned p = 0; p < 2; p++) {
+		new_folder(&name[p], p ? "behind" : "before");
+		fixture_first = first[p];
+		write_dataset(name[p].text, &schema, shards + 3 * p, count[p]);
+		CHECK_OK(shard_dataset_open(&part[p], name[p].text, NULL, &err));
+	}
+	fixture_first = 0;
+	CHECK_OK(shard_dataset_concat(&ds, part, 2, &err));
+	for (unsigned round = 0; round < 18; round++) {
+		struct shard_loader_options o = all_in_pool(round);
+
+		STORY("round %u", round);
+		if (round % 3 == 1) {
+			o.order.shuffle = SHARD_SHUFFLE_WINDOWS;
+			o.gpu.pool_bytes = least_pool(o);
+		} else if (round % 3 == 2) {
+			o.gpu.pool_bytes = 0;
+		}
+		open_pool(&t, o, round);
+		run(&t, 2 * calls_of(&t) + 3, 1);
+		finish(&t);
+	}
+	drop_dataset();
+	shard_dataset_close(part[0]);
+	shard_dataset_close(part[1]);
+}
+
 /*
  * A loader in host memory, with the same windows, has the same batch: rows, what became of them,
  * and all arrays.

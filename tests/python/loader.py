@@ -1477,8 +1477,21 @@ class Columns(unittest.TestCase):
         again.load_state_dict(state)
         self.assertEqual([self.check(b) for b in again], [self.check(b) for b in steps])
         for other in ({"vector": self.vector}, {"vector": self.vector.astype("f8"), "score": self.score}):
-            with self.assertRaisesRegex(libshard.MismatchError, "the state belongs to columns"):
+            with self.assertRaisesRegex(libshard.MismatchError, "the state belongs to columns .*, and these are"):
                 loader(**other).load_state_dict(state)
+        # With columns and without are two things, in either direction; a user who means it says so in the state.
+        plain = libshard.Loader(self.ds, 10, seed=4)
+        with self.assertRaisesRegex(libshard.MismatchError, "belongs to columns .*and this loader has none: open it with"):
+            plain.load_state_dict(state)
+        self.assertEqual(plain.state_dict()["token"].split()[17], "0")  # what was refused has moved nothing
+        both = libshard.zip(self.ds, self.beside, vector=self.vector, score=self.score)
+        with self.assertRaisesRegex(libshard.MismatchError, "a loader without columns .*has .*word_length, vector, score: open"):
+            again.load_state_dict({"libshard": 1, "token": state["token"]})
+        plain.load_state_dict({"libshard": 1, "token": state["token"]})
+        want = [b.index.tolist() for b in plain]
+        for known in (state, {"libshard": 1, "token": state["token"]} | {"columns": both.digest}):
+            again.load_state_dict(known)
+            self.assertEqual([self.check(b) for b in again], want)
 
     def test_refused(self):
         keyed = [libshard.pack([{k: i} for i in range(9)], None, k, key=lambda i, _, k=k: f"{i}" if k != "c" or i < 8 else "x")

@@ -343,7 +343,7 @@ def make_stories(ds, images, mixed):
         (lambda: ds.where(label=lambda: 1), TypeError, r"f\(values\), and this takes \(\)"),
         (lambda: ds.where(label=lambda values: [[1], [1, 2]]), TypeError, "array of 6 bools"),
         (lambda: ds["label"], TypeError, r"ds\[0\]\['image'\].*ds.column"),
-        (lambda: libshard.Loader(ds + selection, 4), TypeError, "shardpack merge"),
+        (lambda: libshard.mix([ds + selection]), TypeError, "one of its .datasets"),
         (lambda: ds.map(len), AttributeError, "transform=f"),
         (lambda: ds.filter(len), AttributeError, "where"),
         (lambda: ds.column_names, AttributeError, "ds.schema.names"),

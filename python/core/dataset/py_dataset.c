@@ -92,31 +92,21 @@ int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, 
 
 PyTypeObject *dataset_type;
 
-static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
+/* An object of what a call returned.  It takes over `path` and, if it is not NULL, refers to `parts`. */
+static PyObject *opened(PyTypeObject *type, struct shard_dataset *ds, PyObject *path, PyObject *parts)
 {
-	static char *names[] = {"path", "check", "guard", "id", NULL};
-	struct shard_dataset_options o = {.size = sizeof(o)};
-	PyObject *path = NULL;
-	struct shard_error err;
-	const struct shard_schema *s;
-	struct dataset *d;
-	int guard = 1, rc;
+	struct dataset *d = path ? object_alloc(type) : NULL;
+	const struct shard_schema *s = shard_dataset_schema(ds);
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|Ipz", names, PyUnicode_FSConverter, &path, &o.check, &guard,
-					 &o.expect_id))
-		return NULL;
-	o.guard = guard ? SHARD_GUARD_ON : SHARD_GUARD_OFF;
-	d = object_alloc(type);
 	if (!d) {
-		Py_DECREF(path);
+		shard_dataset_close(ds);
+		Py_XDECREF(path);
 		return NULL;
 	}
+	d->ds = ds;
 	d->path = path;
-	Py_BEGIN_ALLOW_THREADS rc = shard_dataset_open(&d->ds, PyBytes_AsString(path), &o, &err);
-	Py_END_ALLOW_THREADS s = rc ? NULL : shard_dataset_schema(d->ds);
-	if (rc)
-		fail(&err);
-	for (uint32_t f = 0; s && f < s->field_count && !PyErr_Occurred(); f++)
+	d->parts = parts ? Py_NewRef(parts) : NULL;
+	for (uint32_t f = 0; f < s->field_count && !PyErr_Occurred(); f++)
 		d->name[f] = PyUnicode_InternFromString(s->field[f].name);
 	if (PyErr_Occurred()) {
 		unref(d);
@@ -125,11 +115,52 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	return (PyObject *)d;
 }
 
+static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"path", "check", "guard", "id", NULL};
+	struct shard_dataset_options o = {.size = sizeof(o)};
+	struct shard_dataset *ds = NULL;
+	PyObject *path = NULL;
+	struct shard_error err;
+	int guard = 1, rc;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|Ipz", names, PyUnicode_FSConverter, &path, &o.check, &guard,
+					 &o.expect_id))
+		return NULL;
+	o.guard = guard ? SHARD_GUARD_ON : SHARD_GUARD_OFF;
+	Py_BEGIN_ALLOW_THREADS rc = shard_dataset_open(&ds, PyBytes_AsString(path), &o, &err);
+	Py_END_ALLOW_THREADS if (!rc) return opened(type, ds, path, NULL);
+	Py_DECREF(path);
+	return fail(&err);
+}
+
+/* Datasets, one behind the other, as one of the class that it is called on. */
+static PyObject *concat(PyObject *type, PyObject *parts)
+{
+	Py_ssize_t count = PyTuple_Check(parts) ? PyTuple_Size(parts) : 0, i = 0;
+	struct shard_dataset **list = PyMem_Calloc((size_t)count + 1, sizeof(*list)), *ds;
+	struct shard_error err;
+	struct dataset *d;
+	int rc;
+
+	if (!list)
+		return PyErr_NoMemory();
+	for (; i < count && dataset_converter(PyTuple_GetItem(parts, i), &d); i++)
+		list[i] = d->ds;
+	rc = i < count ? SHARD_E_ARGUMENT : shard_dataset_concat(&ds, list, (uint32_t)count, &err);
+	PyMem_Free(list);
+	if (rc)
+		return i < count ? NULL : fail(&err);
+	return opened((PyTypeObject *)type, ds,
+		      PyBytes_FromFormat("a concatenation of %zd dataset%s", count, count == 1 ? "" : "s"), parts);
+}
+
 static void dealloc(PyObject *self)
 {
 	struct dataset *d = (struct dataset *)self;
 
-	shard_dataset_close(d->ds);
+	shard_dataset_close(d->ds); /* before its parts */
+	Py_XDECREF(d->parts);
 	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
 		Py_XDECREF(d->name[f]);
 	Py_XDECREF(d->path);
@@ -152,6 +183,18 @@ static uint64_t record_count(const struct dataset *d)
 
 	shard_dataset_info(d->ds, &info);
 	return info.record_count;
+}
+
+struct dataset *dataset_part(const struct dataset *d, uint64_t *idx)
+{
+	struct dataset *part = (struct dataset *)PyTuple_GetItem(d->parts, 0);
+	uint64_t count = record_count(part);
+
+	for (Py_ssize_t i = 1; *idx >= count; count = record_count(part)) {
+		*idx -= count;
+		part = (struct dataset *)PyTuple_GetItem(d->parts, i++);
+	}
+	return part;
 }
 
 static Py_ssize_t length(PyObject *self)
@@ -591,6 +634,7 @@ int dataset_init(PyObject *module)
 		{"key", key, METH_O,
 		 "key($self, number, /)\n--\n\n"
 		 "The key of a record, such as the path of the file that it was made of; '' if there are none."},
+		{"_concat", concat, METH_O | METH_CLASS, "_concat(datasets, /)\n--\n\n"},
 		{"_find_key", find_key, METH_O, "_find_key($self, key, /)\n--\n\n"},
 		{"_info", info, METH_NOARGS, "_info($self, /)\n--\n\n"},
 		{"_fields", fields, METH_NOARGS, "_fields($self, /)\n--\n\n"},

@@ -13,6 +13,7 @@
 struct dataset {
 	PyObject_HEAD struct shard_dataset *ds; /* first, as in struct map_owner */
 	PyObject *path;
+	PyObject *parts;		     /* of a concatenation: a tuple of datasets, which outlive it; else NULL */
 	PyObject *name[SHARD_FIELDS_MAX];    /* of fields */
 	uint64_t *first_record, shard_count; /* of each shard, and of the end; NULL before they are needed */
 	struct key_place *key_place;	     /* [key_count], by hash; NULL before they are needed */
@@ -39,6 +40,9 @@ int dataset_is_copied(struct dataset *d, bool *copied, struct shard_error *err);
  */
 int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,
 		 struct shard_error *err);
+
+/* The part of a concatenation that has a record; *idx becomes its number there. */
+struct dataset *dataset_part(const struct dataset *d, uint64_t *idx);
 
 /* ---- py_mix.c ---- */
 

@@ -113,8 +113,13 @@ PyObject *record_at(struct dataset *d, uint64_t idx)
 	uint32_t g;
 	void *to[SHARD_GROUPS_MAX] = {NULL};
 	bool copied;
-	int rc = dataset_is_copied(d, &copied, &err);
+	int rc;
 
+	if (d->parts) { /* which may store their records in different ways */
+		d = dataset_part(d, &idx);
+		return dataset_is_open(d) ? record_at(d, idx) : NULL;
+	}
+	rc = dataset_is_copied(d, &copied, &err);
 	if (!rc && !copied)
 		rc = dataset_find(d, idx, &reader, &within, &end, &err);
 	for (g = 0; !rc && g < s->group_count; g++) {
@@ -320,8 +325,8 @@ PyObject *rows_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t c
 	for (uint64_t i = 0; i < count; i++)
 		idx[i] = (uint64_t)((int64_t)first + step * (int64_t)i);
 	r = rows_new(d, idx, (size_t)count);
-	if (r && count && !copied && last < end &&
-	    within + last >= first) { /* in the same shard, in either direction */
+	/* In the same shard, in either direction.  Of a concatenation that may be stored in another way. */
+	if (r && count && !copied && !d->parts && last < end && within + last >= first) {
 		r->reader = reader;
 		r->within = within;
 		r->step = step;

@@ -731,6 +731,17 @@ class Skipped(unittest.TestCase):
         rows = [b.index.tolist() for b in libshard.torch.Loader("set", 8, seed=3)]
         self.assertEqual([b["index"].tolist() for b in skip_first(loader, 0)], rows)
 
+    def test_batches_that_are_left_out_count(self):
+        """They came before, so max_steps counts them, and so do states."""
+        rows = [b.index.tolist() for b in libshard.torch.Loader("set", 8, seed=3)]
+        for skipped, most in ((0, 6), (4, 6), (4, 5)):
+            loader = libshard.torch.Loader("set", 8, seed=3, max_steps=most)
+            self.assertEqual([b["index"].tolist() for b in skip_first(loader, skipped)], rows[skipped:most])
+            self.assertEqual(loader.state_dict()["steps"], most)
+        loader = libshard.torch.Loader("set", 8, seed=3, epochs=None, max_steps=len(rows) + 2)
+        self.assertEqual([b["index"].tolist() for b in skip_first(loader, 4)][: len(rows) - 4], rows[4:])
+        self.assertEqual(loader.state_dict()["steps"], len(rows) + 2)
+
     def refuse(self, words, batches):
         with self.assertRaisesRegex(libshard.ArgumentError, words):
             for _ in batches:

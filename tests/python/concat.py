@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loaders of a concatenation: their rows are its records by number, in the order of one dataset."""
+
+import hashlib
+import os
+import pickle
+import random
+import unittest
+
+import libshard
+import numpy as np
+
+CLASSES = ["a", "b", "c"]
+
+
+def sample(rng, longest):
+    """Values of which those that vary in length are at most so long."""
+    return {
+        "image": rng.integers(0, 256, (9, 7, 3), "u1"),
+        "label": int(rng.integers(3)),
+        "score": float(rng.random()),
+        "vector": rng.random(5, "f4"),
+        "word": "é" * int(rng.integers(longest + 1)),
+        "points": rng.random((int(rng.integers(longest + 1)), 2), "f4"),
+        "raw": rng.bytes(int(rng.integers(longest + 1))),
+    }
+
+
+def pack(name, samples, longest, first=0, **options):
+    schema = {
+        "image": "image[9,7,3]", "label": "int64", "score": "float64", "vector": "float32[5]",
+        "word": f"text[<={2 * longest}]", "points": f"float32[<={longest},2]", "raw": f"bytes[<={longest}]",
+    }  # fmt: skip
+    return libshard.pack(samples, schema, name, classes=CLASSES, key=lambda i, _: f"k{first + i}", **options)
+
+
+def plain(record):
+    """A record that == compares."""
+    return {k: v.tolist() if hasattr(v, "tolist") else v for k, v in record.items()}
+
+
+def rows(batch):
+    """The records of a batch, as a dataset has them."""
+    listed = {name: np.asarray(batch[name]) for name in batch if name not in ("word", "raw")}
+    for i in range(len(batch.index)):
+        row = {name: listed[name][i].tolist() for name in ("image", "label", "score", "vector")}
+        row["points"] = listed["points"][i, : int(listed["points_length"][i])].tolist()
+        yield row | {"word": batch["word"][i], "raw": batch["raw"][i]}
+
+
+def epoch(loader):
+    return [(number, row) for batch in loader for number, row in zip(batch.index.tolist(), rows(batch))]
+
+
+class Concatenations(unittest.TestCase):
+    """Parts of several sizes, with other greatest lengths, some compressed.  tests/load has empty ones."""
+
+    @classmethod
+    def setUpClass(cls):
+        rng = np.random.default_rng(5)
+        cls.samples, cls.parts, first = [], [], 0
+        for number, (count, longest) in enumerate(((31, 4), (2, 3), (1, 9), (53, 2), (17, 6))):
+            drawn = [sample(rng, longest) for _ in range(count)]
+            cls.parts.append(pack(f"part{number}", drawn, longest, first, compress=(None, "lz4")[number % 2], shard_records=20))
+            cls.samples += drawn
+            first += count
+        cls.one = pack("one", cls.samples, 9, shard_records=30)
+        cls.both = libshard.concat(cls.parts)
+        cls.want = [plain(record) for record in cls.one]
+
+    def check(self, both, want, **options):
+        """An epoch or two, whose rows must be these records in the order that the loader says."""
+        with libshard.Loader(both, strings="lists", **options) as loader:
+            for number in range(2):
+                got = epoch(loader)
+                count = len(got)
+                self.assertEqual([n for n, _ in got], loader.indices(number, 0, count).tolist())
+                for at, row in got:
+                    self.assertEqual(row, want[at])
+                yield [n for n, _ in got]
+
+    def test_rows_are_records_by_number(self):
+        self.assertEqual([plain(record) for record in self.both], self.want)
+        for count in range(1, 6):
+            parts = self.parts[5 - count :]
+            both = libshard.concat(parts)
+            want = [plain(record) for record in both]
+            for shuffle in ("global", "windows", False):
+                for options in ({}, {"path": "pread"}, {"rank": 1, "world": 3, "tail": "pad"}, {"drop_last": True}):
+                    for got in self.check(both, want, batch_size=7, shuffle=shuffle, seed=count, **options):
+                        if not options or "path" in options:
+                            self.assertEqual(sorted(got), list(range(len(both))))
+
+    def test_the_order_is_that_of_one_dataset(self):
+        """Where runs are as long; that depends on the bytes of a record, so it is said here."""
+        for shuffle, runs in (("global", {}), ("windows", {"run_records": 4, "window_runs": 3, "lanes": 2,
+                                                           "phase_unit_records": 2}), (False, {})):  # fmt: skip
+            for share in ({}, {"rank": 2, "world": 4}):
+                options = {"batch_size": 6, "shuffle": shuffle, "seed": 8, "strings": "lists", "drop_last": True, **runs, **share}
+                with libshard.Loader(self.both, **options) as a, libshard.Loader(self.one, **options) as b:
+                    for _ in range(3):
+                        self.assertEqual(epoch(a), epoch(b))
+        # The control: with two parts exchanged other rows come in the same places.
+        wrong = libshard.concat([*self.parts[3:], *self.parts[:3]])
+        options = {"batch_size": 6, "shuffle": "global", "strings": "lists"}
+        with libshard.Loader(wrong, **options) as a, libshard.Loader(self.one, **options) as b:
+            a, b = epoch(a), epoch(b)
+            self.assertEqual([n for n, _ in a], [n for n, _ in b])
+            self.assertNotEqual(a, b)
+
+    def test_states_are_of_the_same_parts_in_the_same_order(self):
+        with libshard.Loader(self.both, 9, seed=2, strings="lists") as loader:
+            steps = iter(loader)
+            next(steps)
+            state = loader.state_dict()
+            rest = [n for batch in steps for n in batch.index.tolist()]
+        again = libshard.concat([f"part{i}" for i in range(5)])  # opened again
+        with libshard.Loader(again, 5, seed=2) as loader:
+            loader.load_state_dict(state)
+            self.assertEqual([n for batch in loader for n in batch.index.tolist()], rest)
+        a, b, c, d, e = self.parts
+        others = ((a, b, c, e, d), (a, c, d, e), (a, b))
+        for other in (self.one, *map(libshard.concat, others), self.both.where(label=0)):
+            for more in ({}, {"resume_appended": True}):
+                with libshard.Loader(other, 9, seed=2, **more) as loader, self.assertRaises(libshard.MismatchError):
+                    loader.load_state_dict(state)
+        with libshard.Loader(self.one, 9, seed=2) as loader:
+            state = loader.state_dict()
+        with libshard.Loader(self.both, 9, seed=2) as loader:
+            with self.assertRaisesRegex(libshard.MismatchError, "belongs to dataset"):
+                loader.load_state_dict(state)
+
+    def test_selections(self):
+        labels = np.array([s["label"] for s in self.samples])
+        for chosen, numbers in (
+            (self.both.where(label=["a", "c"]), np.flatnonzero(labels != 1)),
+            (self.both.where(score=lambda score: score < 0.5), np.flatnonzero([s["score"] < 0.5 for s in self.samples])),
+            (self.both.select(labels == 2), np.flatnonzero(labels == 2)),
+            (self.both.split(0.3, seed=1)[0], np.asarray(self.one.split(0.3, seed=1)[0].records)),
+            (self.both.folds(4)[2][1], np.asarray(self.one.folds(4)[2][1].records)),
+        ):
+            self.assertEqual(chosen.records.tolist(), numbers.tolist())
+            self.assertEqual([plain(record) for record in chosen], [self.want[n] for n in numbers])
+            for got in self.check(chosen, self.want, batch_size=5, seed=3):
+                self.assertEqual(sorted(got), numbers.tolist())
+            self.assertEqual(pickle.loads(pickle.dumps(chosen)).digest, chosen.digest)
+
+    def test_parts_that_are_selections(self):
+        """Numbers are those of the whole parts, as batches of a selection have it."""
+        a, b, _, d, e = self.parts
+        both = d.where(label=0) + a + e.select([3, 16, 5]) + b + d
+        want = [*d, *a, *e, *b, *d]
+        numbers = [*d.where(label=0).records.tolist(), *range(53, 84), *(84 + n for n in (3, 5, 16)), *range(101, 156)]
+        self.assertEqual(len(both), len(numbers))
+        self.assertEqual([plain(r) for r in both], [plain(want[n]) for n in numbers])
+        self.assertEqual(both.dataset.column("score").tolist(), [r["score"] for r in want])
+        for got in self.check(both, [plain(r) for r in want], batch_size=8, seed=1):
+            self.assertEqual(sorted(got), numbers)
+        with self.assertRaisesRegex(libshard.ArgumentError, "could be that of both\\[i\\] or of both.dataset\\[i\\]"):
+            both.select([53])
+        chosen = both.where(label=0)
+        self.assertEqual(chosen.records.tolist(), [n for n in numbers if want[n]["label"] == 0])
+        # A selection of it is a part like any other.
+        more = chosen + a
+        self.assertEqual([plain(r) for r in more], [plain(r) for r in [*chosen, *a]])
+        for got in self.check(more, [plain(r) for r in [*want, *a]], batch_size=8):
+            self.assertEqual(sorted(got), [*chosen.records.tolist(), *range(156, 187)])
+
+    def test_the_dataset_of_all(self):
+        ds = self.both.dataset
+        self.assertEqual((len(ds), ds.classes, ds.shard_count), (104, CLASSES, 8))
+        self.assertEqual([ds.key(i) for i in (0, 31, 33, -1)], ["k0", "k31", "k33", "k103"])
+        self.assertEqual((ds.index_of("k77"), plain(ds.by_key("k31"))), (77, self.want[31]))
+        for at in (0, 30, 31, 33, 34, 86, 87, -1):
+            for number in (at, np.int64(at)):
+                self.assertEqual(plain(ds[number]), self.want[at])
+        # What all parts store alike can lie side by side; the rest is read record by record.
+        same = libshard.concat([pack(f"same{i}", self.samples[20 * i : 20 * i + 20], 9) for i in range(2)]).dataset
+        for index in (slice(3, 40, 5), slice(None, None, -1), [0, 39, 20], np.arange(40) % 3 == 0, slice(7, 7)):
+            got, want = same[index], {name: np.asarray(array)[:40][index] for name, array in self.one[:].items()}
+            for name in want:
+                part = np.asarray(got[name])
+                self.assertTrue((part == want[name]).all() and part.shape == want[name].shape, (name, index))
+        for index in ([5, 103, 31, 40], slice(34, 39), slice(0, 2)):
+            with self.assertRaisesRegex(libshard.UnsupportedError, "stored in different ways by its parts"):
+                np.asarray(ds[index]["word"])
+        for call, words in ((lambda: ds.verify(), "verify each of its parts"), (lambda: ds["x"], "indexed by a number")):
+            with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
+                call()
+        self.assertEqual((ds.manifest(), ds.stats.channels), (b"", {}))
+        for name in ("column", "id", "by_key"):
+            with self.assertRaisesRegex(AttributeError, f"both.dataset.{name}"):
+                getattr(self.both, name)
+        again = pickle.loads(pickle.dumps(self.both))
+        self.assertEqual((again.dataset.id, len(again)), (ds.id, 104))
+        text = "".join(["libshard concatenation 1\n", *(f"dataset {part.id}\n" for part in self.parts)])  # ORDER.md 13
+        self.assertEqual(ds.id, hashlib.sha256(text.encode()).hexdigest())
+        self.assertEqual(len({libshard.concat(p).dataset.id for p in ([*self.parts], self.parts[::-1], self.parts[:4])}), 3)
+        ds.close()
+        with self.assertRaises(libshard.ClosedError):
+            ds[0]
+        del self.both.dataset  # for other tests
+
+    def test_columns_beside_it(self):
+        both = libshard.zip(self.both, number=np.arange(104))
+        for batch in libshard.Loader(both, 8, seed=2):
+            self.assertEqual(batch["number"].tolist(), batch.index.tolist())
+
+    def test_a_damaged_record(self):
+        for i in range(2):
+            pack(f"good{i}", self.samples[20 * i : 20 * i + 20], 9)
+        (shard,) = (n for n in os.listdir("good1") if n.endswith(".shard"))
+        with open(f"good1/{shard}", "r+b") as f:  # pixels of a record, wherever they lie
+            text = f.read()
+            at = text.index(self.samples[27]["image"].tobytes())
+            f.seek(at)
+            f.write(bytes([text[at] ^ 255]))
+        both = libshard.concat(["good0", "good1"])
+        with libshard.Loader(both, 8, strings="lists", on_corrupt="mask") as loader:
+            flagged = [n for b in loader for n, f in zip(b.index.tolist(), b.flags.tolist()) if f & libshard.MASKED]
+        self.assertIn(27, flagged)
+        self.assertTrue(all(n >= 20 for n in flagged))
+        with libshard.Loader(both, 8) as loader, self.assertRaisesRegex(libshard.CorruptError, "good1"):
+            list(loader)
+
+    def test_transforms(self):
+        a, b = ([{"image": np.full((8, 8, 3), 9 * n + i, "u1"), "label": 0} for i in range(9)] for n in range(2))
+        both = libshard.pack(a, {"image": "image[8,8,3]", "label": "int64"}, "ta", classes=["x"]) + libshard.pack(
+            b, {"image": "image[8,8,3]", "label": "int64"}, "tb", classes=["x"])  # fmt: skip
+        transform = libshard.Transform(size=4, crop="center", dtype="uint8")
+        for batch in libshard.Loader(both, 4, transform=[transform, lambda batch: batch], seed=1):
+            self.assertEqual(np.asarray(batch["image"])[:, 0, 0, 0].tolist(), batch.index.tolist())
+
+    def test_any_parts(self):
+        draw = random.Random(int(os.environ.get("SEED", "7")))
+        for _ in range(30):
+            parts = [draw.choice(self.parts) for _ in range(draw.randint(1, 5))]
+            both = libshard.concat(parts)
+            world = draw.choice((1, 1, 2, 3))
+            options = {"batch_size": draw.randint(1, 9), "shuffle": draw.choice(("global", "windows", False)), "world": world,
+                       "rank": draw.randrange(world), "tail": "pad", "seed": draw.randrange(99)}  # fmt: skip
+            for _ in self.check(both, [plain(r) for part in parts for r in part], **options):
+                pass
+
+    def test_refused(self):
+        a, b = self.parts[0], libshard.pack([{"x": 1}], None, "other")
+        with self.assertRaisesRegex(libshard.MismatchError, "pack both with the same fields"):
+            a + b
+        checked = libshard.open("part0", check="never")
+        with self.assertRaisesRegex(libshard.ArgumentError, "different options check or guard"):
+            libshard.Loader(checked + a, 4)
+        with self.assertRaisesRegex(libshard.ArgumentError, "source 0 is a concatenation of 5 datasets; give the datasets"):
+            libshard.mix([self.both.where(label=0)])
+        with self.assertRaisesRegex(TypeError, "a concatenation is for libshard.Loader"):
+            libshard.mix([self.both])
+        lists = [
+            libshard.pack([{"t": ["a"], "x": n}] * 4, {"t": f"text[<={n},{n}]", "x": "int64"}, f"t{n}") for n in (4, 9)
+        ]
+        with self.assertRaisesRegex(libshard.MismatchError, "field 't' is .*leave out the field"):
+            libshard.Loader(libshard.concat(lists), 3)
+        got = [n for batch in libshard.Loader(libshard.concat(lists), 3, fields=["x"]) for n in batch["x"].tolist()]
+        self.assertEqual(sorted(got), [4] * 4 + [9] * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
