@@ -31,6 +31,7 @@ from ._errors import (
     StorageError,
     UnsupportedError,
 )
+from ._export import export
 from ._loader import EDGE, MASKED, PADDED, SUBSTITUTED, Loader
 from ._mix import Mixture, balanced, mix
 from ._pack import pack
@@ -77,6 +78,7 @@ __all__ = [
     "Zip",
     "balanced",
     "concat",
+    "export",
     "mix",
     "open",
     "pack",
