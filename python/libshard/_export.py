@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ._description import Field
+    from ._selection import Selectable
     from ._types import Path
 
 _NUMBER = re.compile(r"%(0\d+)?d")
@@ -55,7 +56,8 @@ def export(
     ``KEY.json``.  KEY is the record's key without the ending of an image, and with ``_`` for dots in
     the name of the file, as WebDataset cuts names at the first one; of a dataset without keys it is
     the record's number.  Names of classes are in ``classes.txt`` beside the tars, for ``shardpack
-    --classes``.  ``shard_bytes``: a tar ends behind the sample that comes to as many bytes.
+    --classes``; it may be there already with the same names.  ``shard_bytes``: a tar ends behind the
+    sample that comes to as many bytes.
 
     Parquet is written with pyarrow.  Images are PNG in a struct of ``bytes`` and ``path``, as
     Hugging Face has them: ``cast_column("image", datasets.Image())``.  Arrays are lists of lists,
@@ -204,6 +206,14 @@ class _Files:
         self.open_files[name] = f
         return f
 
+    def share(self, name: str, data: bytes) -> None:
+        """A file of these bytes, which may be there already: of a training set and its validation set."""
+        if os.path.isfile(name):
+            with open(name, "rb") as f:
+                if f.read() == data:
+                    return
+        self.open(name).write(data)
+
     def finish(self) -> None:
         """All that are open have their bytes."""
         for name, f in self.open_files.items():
@@ -253,10 +263,11 @@ def _write_tars(
                 ".cls files for names of classes; export to Parquet, or leave the label out with fields=",
                 "bad argument",
             )
-        files.open(os.path.join(folder, "classes.txt")).write("".join(f"{c}\n" for c in dataset.classes).encode())
+        files.share(os.path.join(folder, "classes.txt"), "".join(f"{c}\n" for c in dataset.classes).encode())
     first = next((f.name for f in fields if f.semantic == "image" and _is_picture(f)), None)
     tar: tarfile.TarFile | None = None
-    count, keys = 0, {}
+    count = 0
+    keys: dict[str, int] = {}
     for done, number in enumerate(numbers):
         if tar is None or tar.offset >= limit:
             if tar is not None:

@@ -129,6 +129,12 @@ class Export(unittest.TestCase):
         self.assertEqual(os.listdir("h"), ["1.tar"])
         with self.assertRaises(libshard.NotFoundError):
             libshard.export(ds, "no/such/%d.tar")
+        os.mkdir("both")
+        self.assertEqual(libshard.export(ds, "both/a-%d.tar"), ["both/classes.txt", "both/a-0.tar"])
+        self.assertEqual(libshard.export(ds, "both/b-%d.tar"), ["both/b-0.tar"])  # with the same names of classes
+        make("others", classes=["x", "y", "z"])
+        with self.assertRaisesRegex(libshard.ExistsError, "both/classes.txt"):
+            libshard.export("others", "both/c-%d.tar")
 
     def test_what_cannot_be_is_refused(self):
         make("twins", keys=lambda i: f"a/{i // 2}.{'jpg' if i % 2 else 'png'}")
