@@ -98,13 +98,20 @@ def table_of(source: Selectable, fields: Iterable[str] | None) -> Any:
             "bad argument",
         )
     pa = _import("pyarrow", "to_arrow()")
-    return pa.Table.from_batches(list(_tables(pa, dataset, numbers, wanted)))
+    table = pa.Table.from_batches(list(_tables(pa, dataset, numbers, wanted)))
+    left = [f.name for f in _fields(dataset, None) if fields is None and f not in wanted]
+    if left:
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), "libshard.left_out": json.dumps(left)})
+    return table
 
 
 def frame_of(source: Selectable, fields: Iterable[str] | None) -> Any:
     """What :meth:`Dataset.to_pandas` returns."""
     _import("pandas", "to_pandas()")
-    return table_of(source, fields).to_pandas()
+    table = table_of(source, fields)
+    frame = table.to_pandas()
+    frame.attrs["left_out"] = json.loads((table.schema.metadata or {}).get(b"libshard.left_out", "[]"))
+    return frame
 
 
 def _import(name: str, what: str) -> Any:

@@ -85,6 +85,9 @@ class Tables(unittest.TestCase):
     def test_tables(self):
         table = self.ds.to_arrow()
         self.assertEqual(table.column_names, ["key", "label", "score", "pose", "flag", "name", "boxes", "half"])
+        self.assertEqual(json.loads(table.schema.metadata[b"libshard.left_out"]), ["image"])
+        self.assertEqual(self.ds.to_pandas().attrs["left_out"], ["image"])
+        self.assertNotIn(b"libshard.left_out", self.ds.to_arrow(["label"]).schema.metadata)
         self.check(table, self.rows)
         self.check(self.ds.to_arrow(["image", *table.column_names[1:]]), self.rows)
         few = self.ds.select(range(12, 20))
