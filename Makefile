@@ -163,6 +163,7 @@ VENV_site := mkdocs==1.6.1 mkdocs-material==9.8.2 pymdown-extensions==13.1.2 mar
 VENV_wheel := ziglang==0.17.1 setuptools==84.2.1 meson==1.12.1 ninja==1.13.2
 VENV_audit := auditwheel==6.8.2 abi3audit==0.0.26 twine==7.0.0 check-wheel-contents==0.6.3
 VENV_cluster := ray==2.60.0 distributed==2026.8.0 submitit==1.5.4
+VENV_formats := numpy==2.4.6 pyarrow==26.0.1 pandas==3.1.1 webdataset==1.0.2 av==18.1.0 pillow==13.0.0
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
 # Other loaders, in the versions that tests/gauntlet and tests/peers_tests have results of.
 VENV_peers := torch==2.13.0 numpy==2.4.6 accelerate==1.15.0 datasets==5.2.0 torchdata==0.11.0 grain==0.2.18 \
@@ -372,8 +373,8 @@ check-python: ## the Python package with PyTorch, in a virtual environment of it
 	$(again) check-python-run
 check-python-run: all $(BUILD)/tests/twin/dump_transform $(VENV)/torch/libshard
 	$(Q)$(call run_tests,$(CLIENTS))
-check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
-	$(Q)$(call run_tests,$(wildcard tests/python/clients/_jax*.sh))
+check-clients: all $(VENV)/jax/libshard $(VENV)/formats/libshard ## by hand: with JAX, pyarrow, webdataset, PyAV
+	$(Q)$(call run_tests,$(wildcard tests/python/clients/_jax*.sh tests/python/clients/_formats.sh))
 check-gpu: tests ## by hand: every byte on a GPU; PYTHON=one with PyTorch with CUDA, CuPy, JAX, Accelerate
 	$(Q)$(call run_tests,$(BUILD)/tests/cuda/t_real tests/python/clients/_gpu.sh)
 peers = $(Q)env -u PYTHONPATH GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 $(VENV)/peers/bin/python $(1) \

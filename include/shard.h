@@ -361,6 +361,17 @@ struct shard_loader_repair {
 	uint64_t corrupt_most;
 };
 
+/*
+ * Each record with its neighbours: see shard_episodes_open().  Offsets count records from the one
+ * that the order names: { -15, ..., 0 } are that one and the 15 before it.
+ */
+struct shard_loader_window {
+	const struct shard_episodes *episodes; /* NULL: no windows, and the other members are 0 */
+	const int32_t *offset;		       /* [offset_count] ascending; the loader copies them */
+	uint32_t offset_count;
+	uint32_t reserved; /* 0 */
+};
+
 struct shard_loader_options {
 	size_t size;
 	uint32_t batch_records;	  /* rows of a batch, for each rank; required */
@@ -386,6 +397,7 @@ struct shard_loader_options {
 	const struct shard_selection *selection;	/* NULL: all records */
 	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset */
 	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_transform.h */
+	struct shard_loader_window window;
 };
 
 /* Row i of record_count is at data + i x stride. */
@@ -395,14 +407,23 @@ struct shard_rows {
 	const struct shard_size *size; /* NULL, or in host memory, of images that differ in size */
 };
 
-enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW_MASKED = 4 };
+enum shard_row_flag {
+	SHARD_ROW_PADDED = 1,
+	SHARD_ROW_SUBSTITUTED = 2,
+	SHARD_ROW_MASKED = 4,
+	SHARD_ROW_EDGE = 8, /* of a window: beyond its episode, so the row repeats the record at the edge */
+};
 
 struct shard_batch {
 	uint64_t epoch;
 	/* Of the first row of this step, over all ranks.  Rank q has the rows position + q, + q + world, ... */
 	uint64_t position;
-	uint64_t step;		   /* position / (world x batch_records): counts from 0 in each epoch */
-	uint32_t record_count;	   /* batch_records, or fewer in the last batch with SHARD_KEEP */
+	uint64_t step; /* position / (world x batch_records): counts from 0 in each epoch */
+	/*
+	 * batch_records, or fewer in the last batch with SHARD_KEEP.  With windows, as many times
+	 * offset_count: the rows of a window follow each other.
+	 */
+	uint32_t record_count;
 	uint32_t slot;		   /* the loader's own; hand it back unchanged */
 	const uint64_t *record;	   /* [record_count] dataset index of each row; of the substitute if it is one */
 	const uint8_t *row_flags;  /* [record_count] enum shard_row_flag */
@@ -649,6 +670,44 @@ SHARD_API int shard_selection_records(const struct shard_selection *s, uint64_t 
  * a sample.  1 for whole datasets, and for records that are units of their own.
  */
 SHARD_API double shard_selection_amplification(const struct shard_selection *s, const struct shard_dataset *ds);
+
+/* ---- windows: records with their neighbours ------------------------------------------------ */
+
+/*
+ * Frames of videos, steps of robots, and time series: a model gets a record and some before or
+ * behind it.  The dataset is packed in the order of the source, and a field has a number for each
+ * episode, such as a recording.  Records of an episode lie together.
+ *
+ *	const int32_t offset[] = {-3, -2, -1, 0};
+ *
+ *	shard_episodes_open(&episodes, ds, "episode", &err);
+ *	options.window = (struct shard_loader_window){.episodes = episodes, .offset = offset, .offset_count = 4};
+ *
+ * A row of the order then becomes offset_count rows of the batch.  Windows do not leave their
+ * episode: where one would, the row repeats the first or the last record of the episode, and is
+ * flagged with SHARD_ROW_EDGE.  shard_select_inside() selects the records whose windows have no
+ * such rows.  A selection chooses the records of the order; their neighbours may be others.
+ *
+ * All else is as without windows.  Order, positions, ranks and tokens are those of the records that
+ * windows are around, and shard_loader_order() tells these.  A transform draws once for a window, so
+ * all its images are cropped alike.  SHARD_CORRUPT_MASK masks a damaged record in each window that
+ * has it.  Not for mixtures, pools, SHARD_CORRUPT_SUBSTITUTE and resume_appended.
+ */
+struct shard_episodes;
+
+/*
+ * Reads the field of all records, an integer scalar.  ARGUMENT if records with the same value do not
+ * lie together, or were shuffled when they were packed.  Episodes are constant: share them freely.
+ * They may outlive the dataset, and must outlive loaders that use them.
+ */
+SHARD_API int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, const char *field,
+				  struct shard_error *err);
+SHARD_API void shard_episodes_close(struct shard_episodes *e);
+
+/* The records of `of`, or of the dataset, whose neighbours from `first` to `last` are in their episode. */
+SHARD_API int shard_select_inside(struct shard_selection **out, struct shard_dataset *ds,
+				  const struct shard_selection *of, const struct shard_episodes *e, int32_t first,
+				  int32_t last, struct shard_error *err);
 
 /* ---- mixtures of datasets ----------------------------------------------------------------- */
 

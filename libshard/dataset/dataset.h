@@ -456,6 +456,9 @@ static inline void selection_set_bit(uint64_t *bits, uint64_t record)
 	bits[record / 64] |= UINT64_C(1) << (record & 63);
 }
 
+/* Clear the bits of records that `of` does not select. */
+void selection_keep(uint64_t *bits, const struct shard_selection *of);
+
 /*
  * Make a selection of these bits of selection_open_bits(), which it takes over and may free.
  * ARGUMENT if none is set.  `what` describes the selection, for that message.
@@ -486,6 +489,20 @@ uint64_t selection_units(const struct shard_selection *s, uint64_t unit_records)
  * records only.  Returns how many records of `s` are among these, and the digest of that selection.
  */
 uint64_t selection_beginning(const struct shard_selection *s, const char id[65], uint64_t of_count, char digest[65]);
+
+/* ---- episodes.c: which records lie together ---- */
+
+struct shard_episodes {
+	char dataset_id[65];
+	uint64_t count;
+	uint64_t *begin; /* [count + 1] the first record of each; the last one is the end of the dataset */
+};
+
+/* MISMATCH if these are of another dataset.  `what` they are, for the message. */
+int episodes_check(const struct shard_episodes *e, const struct shard_dataset *ds, const char *what,
+		   struct shard_error *err);
+/* The episode of a record. */
+uint64_t episodes_find(const struct shard_episodes *e, uint64_t record);
 
 /* ---- mixture.c: several datasets as one, one behind the other or in a proportion ---- */
 

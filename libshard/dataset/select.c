@@ -34,8 +34,7 @@ static int check_of(const struct shard_dataset *ds, const struct shard_selection
 	return of ? selection_check(of, ds, "the selection to choose from", err) : SHARD_OK;
 }
 
-/* Clear the bits of records that `of` does not select. */
-static void keep_selected(uint64_t *bits, const struct shard_selection *of)
+void selection_keep(uint64_t *bits, const struct shard_selection *of)
 {
 	uint64_t next = 0;
 
@@ -147,7 +146,7 @@ int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, c
 		return rc;
 	}
 	if (of)
-		keep_selected(bits, of);
+		selection_keep(bits, of);
 	snprintf(what, sizeof(what), "where %.48s is one of %" PRIu64 " values", field, value_count);
 	return selection_make(out, ds, bits, what, err);
 }
@@ -171,7 +170,7 @@ int shard_select_mask(struct shard_selection **out, struct shard_dataset *ds, co
 		if (mask[i])
 			selection_set_bit(bits, i);
 	if (of)
-		keep_selected(bits, of);
+		selection_keep(bits, of);
 	return selection_make(out, ds, bits, "the mask", err);
 }
 

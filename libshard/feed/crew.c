@@ -373,7 +373,7 @@ static bool alloc_all(struct crew *c)
 		m->crew = c;
 		m->scratch.chunk = mem_alloc(chunk_bytes);
 		if (!m->scratch.chunk || (c->transformed && !transformed_open_scratch(c->transformed, &m->scratch)) ||
-		    !slot_open(&m->ahead, NULL, c->steps->rank.batch_records + STEPS_AHEAD_ROWS, 0, 0))
+		    !slot_open(&m->ahead, NULL, steps_rows(c->steps) + STEPS_AHEAD_ROWS, 0, 0))
 			return false;
 	}
 	return true;

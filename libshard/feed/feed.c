@@ -224,8 +224,8 @@ int feed_start(struct feed *f, struct shard_error *err)
 {
 	/* While one thread is still at the end of a window, the others may be this many rows ahead. */
 	uint64_t threads = f->o.thread_count, steps = min_u64(f->o.slot_count, STEPS_AHEAD * threads);
-	uint64_t rows_ahead = threads * BLOCK_ROWS + (threads > 1 ? steps * f->steps.rank.batch_records : 0);
-	int rc = ring_open(&f->ring, f->steps.rank.batch_records, f->layout.whole_count, feed_resident_groups(f), err);
+	uint64_t rows_ahead = threads * BLOCK_ROWS + (threads > 1 ? steps * steps_rows(&f->steps) : 0);
+	int rc = ring_open(&f->ring, steps_rows(&f->steps), f->layout.whole_count, feed_resident_groups(f), err);
 
 	if (rc)
 		return rc;
@@ -274,13 +274,13 @@ static int open_again(struct feed *f, struct shard_error *err)
 	memory = buffer_open((size_t)f->ring.slot_bytes);
 	if (memory)
 		buffer_keep(memory, (size_t)f->ring.slot_bytes);
-	has = slot_open(&f->again, memory, f->steps.rank.batch_records, f->layout.whole_count, 0) && memory;
+	has = slot_open(&f->again, memory, steps_rows(&f->steps), f->layout.whole_count, 0) && memory;
 	f->again_scratch.chunk = mem_alloc((size_t)slot_packed_chunk_bytes(&f->source.layouts) + 1);
 	if (has && f->again_scratch.chunk)
 		return SHARD_OK;
 	close_again(f, false);
 	return error_set(err, SHARD_E_MEMORY, "no memory to bring rows of a batch of %u records again",
-			 f->steps.rank.batch_records);
+			 steps_rows(&f->steps));
 }
 
 int feed_bring_again(struct feed *f, const struct slot *like, uint32_t first, uint32_t end, const struct slot **out,

@@ -52,6 +52,8 @@ struct steps {			    /* changes only while no thread fills a slot */
 	const struct order_share *share;
 	/* The numbers of the order are places in this selection.  NULL: they are records. */
 	const struct shard_selection *selection;
+	/* Each record of the order stands for these rows.  episodes NULL: for one.  Not of mixtures and shares. */
+	struct shard_loader_window window;
 	/* The steps are those of a mixture; record_count is the length of an epoch.  Or NULL. */
 	struct mix_order *mix;
 	struct steps_early early; /* not of mixtures and pools */
@@ -88,6 +90,12 @@ static inline uint64_t steps_run_records(const struct steps *s)
 
 /* Positions that a step takes, of all ranks together. */
 uint64_t steps_records(const struct steps *s);
+/* The rows of a batch, if it is full: as many for each of its records as a window has. */
+static inline uint32_t steps_rows(const struct steps *s)
+{
+	return s->rank.batch_records * (s->window.episodes ? s->window.offset_count : 1);
+}
+
 /* The position in the epoch where the step at `p` begins. */
 uint64_t steps_position(const struct steps *s, const struct step_place *p);
 

@@ -182,6 +182,24 @@ static int prepare_shard(struct block *b, struct located *at)
 	return rc;
 }
 
+/*
+ * Of a record that is located, also the ones behind it that are its neighbours in the shard: those of
+ * windows, and of orders without a shuffle.  Returns how many.
+ */
+static uint32_t locate_neighbours(struct block *b, uint32_t i)
+{
+	const uint64_t *record = b->slot->record + b->first + i;
+	struct located at = b->at[i];
+	uint64_t left = b->source->ds->first_record[at.shard + 1] - record[0] - 1;
+	uint32_t most = (uint32_t)min_u64(left, b->count - i - 1), n = 0;
+
+	while (n < most && record[n + 1] == record[n] + 1) {
+		at.in_shard++;
+		b->at[i + ++n] = at;
+	}
+	return n;
+}
+
 /* A block has one layout: if parts have several, it ends before a row of another one. */
 static int locate(struct block *b)
 {
@@ -206,8 +224,10 @@ static int locate(struct block *b)
 		if (!at->r || (atomic_load_explicit(&at->r->ready, memory_order_acquire) & need) != need ||
 		    !paths_find(&s->paths, &b->times, at->shard, &at->path))
 			rc = prepare_shard(b, at);
-		b->hot_rows += at->path.hot;
 		b->scratch->has_cold |= at->path.kind == PATH_MAP && !at->path.hot;
+		if (!rc)
+			i += locate_neighbours(b, i);
+		b->hot_rows += at->path.hot * (uint32_t)(&b->at[i] - at + 1);
 	}
 	return rc;
 }
@@ -298,6 +318,14 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 	return true;
 }
 
+/* Is the record of a row the neighbour of the one before? */
+static inline bool is_neighbour(const struct block *b, uint32_t i)
+{
+	const struct located *at = &b->at[i];
+
+	return i < b->count && at->in_shard == at[-1].in_shard + 1 && at->r == at[-1].r;
+}
+
 /*
  * Prefetch the first bytes of the next rows.  Each record lies on another page, which the processor
  * has to look up.  It looks up the pages at the same time if they are needed together.
@@ -306,11 +334,41 @@ __attribute__((always_inline)) static inline void fetch_some(const struct block 
 							     uint32_t count)
 {
 	for (uint32_t i = first; i < first + count && i < b->count; i++)
-		if (kind_of(b, group, &b->at[i]) == PATH_MAP) {
+		/* The processor itself goes on to neighbours. */
+		if (!(i && is_neighbour(b, i)) && kind_of(b, group, &b->at[i]) == PATH_MAP) {
 			const struct reader_group *g = &b->at[i].r->group[group];
 
 			block_fetch_ahead(g->data + b->at[i].in_shard * g->stride, g->stride);
 		}
+}
+
+/*
+ * The same for the rows from `i` on whose records are neighbours, all at once: those of windows, and of
+ * orders without a shuffle.  Returns how many have been filled; 0: it does not apply.
+ */
+static uint32_t fill_seen_run(const struct block *b, uint32_t group, uint32_t i)
+{
+	const struct located *at = &b->at[i];
+	uint64_t stride = at->r->group[group].stride;
+	const struct spread_field *f = &b->layout->field[group][0];
+	bool is_block = layout_is_block(b->layout, group);
+	const uint8_t *src = at->r->group[group].data + at->in_shard * stride;
+	uint64_t unit_records = at->r->group[group].unit_records;
+	uint32_t count = 1, sound = 0;
+	uint8_t *dst;
+
+	if (b->resident || kind_of(b, group, at) != PATH_MAP)
+		return 0;
+	if (!is_block && (b->layout->field_count[group] != 1 || f->narrow || f->bytes != stride))
+		return 0;
+	while (is_neighbour(b, i + count))
+		count++;
+	while (sound < count && is_known_sound(b, group, i + sound)) /* unit by unit */
+		sound += (uint32_t)(unit_records - at[sound].in_shard % unit_records);
+	count = sound < count ? sound : count;
+	dst = b->slot->memory + (is_block ? b->layout->group_at[group] : f->at) + (b->first + i) * stride;
+	copy_record(dst, src, count * stride);
+	return count;
 }
 
 /* Rows of a block that are filled under one guard: a guard costs more than a short row. */
@@ -328,11 +386,15 @@ static void fill_seen_rows(void *context)
 	bool is_short = b->layout->schema->group[rows->group].stride <= SHORT_BYTES;
 	uint32_t i = rows->next;
 
-	for (; i < b->count; i++) {
+	for (uint32_t count; i < b->count; i += count) {
 		if (!is_short && i % TOGETHER == 0)
 			fetch_some(b, rows->group, i + TOGETHER, TOGETHER);
-		if (!fill_seen(b, rows->group, i))
-			break;
+		count = is_neighbour(b, i + 1) ? fill_seen_run(b, rows->group, i) : 0;
+		if (!count) {
+			if (!fill_seen(b, rows->group, i))
+				break;
+			count = 1;
+		}
 	}
 	rows->next = i;
 }

@@ -70,6 +70,36 @@ void steps_select(const struct steps *s, uint64_t *record, size_t count)
 		selection_many(s->selection, record, count);
 }
 
+/* Records become windows, in place: from the last one on, so that none is overwritten before its turn. */
+static uint32_t widen(const struct steps *s, struct step_rows rows, uint32_t count)
+{
+	const struct shard_episodes *e = s->window.episodes;
+	uint32_t n = s->window.offset_count;
+
+	if (!e)
+		return count;
+	for (uint32_t i = count; i-- > 0;) {
+		uint64_t record = rows.record[i], episode = episodes_find(e, record);
+		int64_t least = -(int64_t)(record - e->begin[episode]);
+		int64_t most = (int64_t)(e->begin[episode + 1] - 1 - record);
+		uint64_t *to = rows.record + (size_t)i * n;
+		uint8_t *flags = rows.row_flags + (size_t)i * n;
+
+		memset(flags, rows.row_flags[i], n);
+		for (uint32_t k = 0; k < n; k++)
+			to[k] = record + (uint64_t)(int64_t)s->window.offset[k];
+		for (uint32_t k = 0; k < n && s->window.offset[k] < least; k++) {
+			to[k] = record + (uint64_t)least;
+			flags[k] |= SHARD_ROW_EDGE;
+		}
+		for (uint32_t k = n; k > 0 && s->window.offset[k - 1] > most; k--) {
+			to[k - 1] = record + (uint64_t)most;
+			flags[k - 1] |= SHARD_ROW_EDGE;
+		}
+	}
+	return count * n;
+}
+
 uint32_t steps_fill(const struct steps *s, const struct order *order, const struct step_place *p, struct step_rows to)
 {
 	struct order_rank rank = steps_rank(s, p);
@@ -98,7 +128,7 @@ uint32_t steps_fill(const struct steps *s, const struct order *order, const stru
 		to.row_flags[i] = SHARD_ROW_PADDED;
 	}
 	steps_select(s, record, rows);
-	return rows;
+	return widen(s, to, rows);
 }
 
 /* ---- mixtures ---- */
@@ -142,8 +172,7 @@ static uint32_t name_run(const struct steps *s, const struct order *o, uint64_t 
 	uint64_t first = run * o->params.run_records, last;
 
 	last = min_u64(first + o->params.run_records, o->params.record_count) - 1;
-	for (uint64_t at = first; rows < s->rank.batch_records + STEPS_AHEAD_ROWS;
-	     at = min_u64(at + run_records, last)) {
+	for (uint64_t at = first; rows < steps_rows(s) + STEPS_AHEAD_ROWS; at = min_u64(at + run_records, last)) {
 		record[rows++] = order_at_place(o, at);
 		if (at == last)
 			break;

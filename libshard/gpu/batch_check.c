@@ -99,7 +99,7 @@ int batch_check_open(struct batch_check **out, struct feed *feed, struct device_
 		c->feed = feed;
 		c->slots = slots;
 		c->cuda = slots->cuda;
-		c->rows = feed->steps.rank.batch_records;
+		c->rows = steps_rows(&feed->steps);
 		c->next = 1;
 		for (uint32_t g = 0; g < feed->layout.schema->group_count; g++)
 			if (groups >> g & 1)
@@ -107,7 +107,7 @@ int batch_check_open(struct batch_check **out, struct feed *feed, struct device_
 	}
 	if (!c || !alloc_all(c))
 		rc = error_set(&why, SHARD_E_MEMORY, "no memory for the checks of batches of %u records",
-			       feed->steps.rank.batch_records);
+			       steps_rows(&feed->steps));
 	if (!rc)
 		rc = cuda_check_open(c->cuda, &c->kernels, &why);
 	if (!rc)

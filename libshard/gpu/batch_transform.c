@@ -63,6 +63,7 @@ int batch_transform_plan(struct transform_plan *out, uint32_t *field_idx, const 
 	out->seed = draws->seed;
 	out->rank = draws->rank;
 	out->world = draws->world;
+	out->rows = draws->rows;
 	out->epoch_records = draws->epoch_records;
 	return rc;
 }

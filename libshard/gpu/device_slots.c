@@ -260,7 +260,7 @@ int device_copy_use_maps(struct device_copy *d, struct shard_error *err)
 		d->pieces.bytes = mem_array(PIECES_MOST, sizeof(*d->pieces.bytes));
 	if (!d->pieces.to || !d->pieces.from || !d->pieces.bytes)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the copies of a batch of %u records",
-				 d->feed->steps.rank.batch_records);
+				 steps_rows(&d->feed->steps));
 	/* What the GPU cannot check, the CPU does. */
 	checked = d->check_why.status ? 0 : batch_check_groups(d->feed, d->map_groups);
 	if (checked && !d->check && batch_check_open(&d->check, d->feed, d->device_slots, checked, &d->check_why))

@@ -492,6 +492,7 @@ void device_copy_stats(struct device_copy *d, struct shard_loader_stats *out);
 struct batch_draws {
 	uint64_t seed;
 	uint32_t rank, world;
+	uint32_t rows;		/* of a window; 0: there are no windows */
 	uint32_t pixels;	/* if the options name none: enum shard_pixels */
 	uint64_t epoch_records; /* of a mixture; else 0 */
 };

@@ -68,17 +68,26 @@ static int open_parts(struct shard_loader *l, struct shard_dataset *ds, struct s
 	rc = settle_options(&l->o, l->ds, &l->steps, err);
 	if (!rc)
 		rc = refuse_empty(l, err);
+	if (!rc && l->steps.window.episodes) {
+		size_t count = l->steps.window.offset_count;
+
+		l->offset = mem_array(count, sizeof(*l->offset));
+		if (!l->offset)
+			return error_set(err, SHARD_E_MEMORY, "no memory for %zu offsets of a window", count);
+		memcpy(l->offset, l->steps.window.offset, count * sizeof(*l->offset));
+		l->steps.window.offset = l->offset;
+	}
 	if (!rc && l->o.mix)
 		rc = mix_order_open(&l->steps.mix, l->o.mix, &l->steps.params, err);
 	if (!rc)
 		rc = loader_open_transformed(l, err);
 	if (rc)
 		return rc;
-	if (!layout_plan(&l->layout, &l->ds->m.schema, l->o.fields, l->ds->uneven_groups, 0, l->o.batch_records,
+	if (!layout_plan(&l->layout, &l->ds->m.schema, l->o.fields, l->ds->uneven_groups, 0, steps_rows(&l->steps),
 			 l->transformed ? l->transformed->remade : NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",
-				 l->o.batch_records);
+				 steps_rows(&l->steps));
 	rc = l->o.gpu.device ? cuda_open(&l->cuda, l->o.gpu.device, l->o.gpu.stream, err) : SHARD_OK;
 	if (!rc && l->transformed && l->transformed->has_kernel)
 		rc = loader_open_kernel(l, err);
@@ -222,6 +231,7 @@ void shard_loader_close(struct shard_loader *l)
 	feed_close(l->feed); /* behind the copies, which read its ring */
 	mix_order_close(l->steps.mix, cursor_is_inherited(&l->cursor));
 	mem_free(l->transformed);
+	mem_free(l->offset);
 	mem_free(l);
 }
 

@@ -40,7 +40,7 @@ struct owner {
 /* A transform of the loader's own that a kernel does. */
 struct loader_kernel {
 	struct shard_transform *transform;
-	struct shard_transform_row *rows; /* [batch_records x views] */
+	struct shard_transform_row *rows; /* [rows of a batch x views] */
 	uint64_t slot_bytes, memory;	  /* for the results of a device slot; of all of them, on the GPU */
 };
 
@@ -54,6 +54,7 @@ struct shard_loader {
 	struct pool *pool;		      /* NULL: there is a feed; a token of another order replaces it */
 
 	struct steps steps;
+	int32_t *offset;     /* of windows; NULL: there are none */
 	struct owner before; /* whose records the early epochs of the steps have, before others were appended */
 	struct cursor cursor;
 	/* enum shard_pixels: of the transforms so far, opened in any thread; of the last token */

@@ -13,8 +13,8 @@ static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 	int rc = SHARD_OK;
 
 	if (!l->device_slots.slot_count)
-		rc = device_slots_open(&l->device_slots, l->cuda, l->o.gpu.slot_count, &l->layout, l->o.batch_records,
-				       err);
+		rc = device_slots_open(&l->device_slots, l->cuda, l->o.gpu.slot_count, &l->layout,
+				       steps_rows(&l->steps), err);
 	if (!rc && l->kernel && !l->kernel->memory)
 		rc = cuda_alloc(l->cuda, l->kernel->slot_bytes * l->device_slots.slot_count, &l->kernel->memory, err);
 	if (!rc && l->copy)

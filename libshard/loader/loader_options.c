@@ -22,7 +22,8 @@
 #define GLOBAL_BYTES	(UINT64_C(128) << 10) /* one such record is worth a request to a disk */
 #define WINDOW_RUNS	40u		      /* in 64 lanes and runs of 256 KiB: 0.67 GB, ten batches of 256 runs */
 #define LANES		64u
-#define CORRUPT_DEFAULT 1024u /* rows: more are not a few bad sectors */
+#define WINDOW_MOST	65536u /* records of a window: more are a mistake, or belong into one record */
+#define CORRUPT_DEFAULT 1024u  /* rows: more are not a few bad sectors */
 
 static int check(const struct shard_loader_options *o, struct shard_error *err)
 {
@@ -31,7 +32,8 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 		uint32_t value;
 	} reserved[] = {{"reserved", o->reserved},
 			{"order.reserved", o->order.reserved},
-			{"repair.reserved", o->repair.reserved}};
+			{"repair.reserved", o->repair.reserved},
+			{"window.reserved", o->window.reserved}};
 
 	if (o->order.shuffle > SHARD_SHUFFLE_WINDOWS || o->tail > SHARD_KEEP)
 		return error_set(err, SHARD_E_ARGUMENT,
@@ -168,6 +170,50 @@ static int check_joined(const struct shard_loader_options *o, const struct shard
 	return joined_check_fields(ds, o->fields, err);
 }
 
+/* Rows of a batch that follow from one record, and what cannot be with these. */
+static int check_window(const struct shard_loader_options *o, const struct shard_dataset *ds, struct shard_error *err)
+{
+	const struct shard_loader_window *w = &o->window;
+	uint64_t rows;
+
+	if (!w->episodes && !w->offset_count && !w->offset)
+		return SHARD_OK;
+	if (!w->episodes || !w->offset_count || !w->offset)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: window.episodes, window.offset and window.offset_count: %s; give all of "
+				 "them, or none",
+				 w->episodes ? "there are no offsets" : "there are no episodes");
+	if (w->offset_count > WINDOW_MOST)
+		return error_set(err, SHARD_E_ARGUMENT, "options: window.offset_count is %u; must be at most %u",
+				 w->offset_count, WINDOW_MOST);
+	for (uint32_t i = 1; i < w->offset_count; i++)
+		if (w->offset[i] <= w->offset[i - 1])
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "options: window.offset[%u] is %" PRId32 ", behind %" PRId32
+					 "; offsets must be ascending",
+					 i, w->offset[i], w->offset[i - 1]);
+	if (!mul_fits(o->batch_records, w->offset_count, &rows) || rows > UINT32_MAX)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: batches of %u windows of %u records have more than 2^32 rows; use smaller "
+				 "batches",
+				 o->batch_records, w->offset_count);
+	if (o->mix || o->gpu.pool_bytes)
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "options: window is given, and windows cannot be %s; leave one of both out",
+				 o->mix ? "of a mixture" : "gathered from a pool on a GPU (gpu.pool_bytes)");
+	if (o->repair.on_corrupt == SHARD_CORRUPT_SUBSTITUTE)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"options: window is given, and repair.on_corrupt would put another record in the place "
+			"of a damaged one in the middle of a window; use SHARD_CORRUPT_MASK");
+	if (o->resume_appended)
+		return error_set(
+			err, SHARD_E_UNSUPPORTED,
+			"options: window is given, and resume_appended: windows of the epoch before the append "
+			"would reach into its new records; leave one of both out");
+	return episodes_check(w->episodes, ds, "options: window.episodes", err);
+}
+
 int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
 		   struct shard_error *err)
 {
@@ -200,10 +246,13 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		rc = check_joined(o, ds, err);
 	if (rc)
 		return rc;
+	rc = check_window(o, ds, err);
+	if (rc)
+		return rc;
 	settle_windows(&o->order, &ds->m.schema);
 	if (o->mix)
 		record_count = o->mix->epoch_records;
-	*out = (struct steps){.selection = o->selection};
+	*out = (struct steps){.selection = o->selection, .window = o->window};
 	out->params = (struct order_params){
 		.kind = kinds[o->order.shuffle],
 		.record_count = record_count,

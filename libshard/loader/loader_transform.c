@@ -99,6 +99,7 @@ static struct batch_draws draws_of(const struct shard_loader *l)
 	return (struct batch_draws){.seed = l->steps.params.seed,
 				    .rank = l->o.rank,
 				    .world = l->o.world,
+				    .rows = l->steps.window.offset_count,
 				    .epoch_records = l->steps.mix ? l->steps.rank.record_count : 0};
 }
 
@@ -277,9 +278,9 @@ int loader_open_kernel(struct shard_loader *l, struct shard_error *err)
 	if (!k)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a transform");
 	l->kernel = k;
-	k->rows = mem_array((size_t)l->o.batch_records * t->views, sizeof(*k->rows));
-	if (!k->rows || !mul_fits(l->o.batch_records, t->row_bytes, &k->slot_bytes))
-		return error_set(err, SHARD_E_MEMORY, "no memory for rows of %u records", l->o.batch_records);
+	k->rows = mem_array((size_t)steps_rows(&l->steps) * t->views, sizeof(*k->rows));
+	if (!k->rows || !mul_fits(steps_rows(&l->steps), t->row_bytes, &k->slot_bytes))
+		return error_set(err, SHARD_E_MEMORY, "no memory for rows of %u records", steps_rows(&l->steps));
 	k->slot_bytes = align_up(k->slot_bytes, RESULTS_ALIGN);
 	rc = batch_transform_of_plan(&k->transform, &t->plan, t->field, err);
 	return rc ? rc : batch_transform_check_gpu(k->transform, l->cuda, err);

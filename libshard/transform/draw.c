@@ -112,5 +112,5 @@ uint64_t transform_position(const struct transform_plan *p, const struct shard_b
 {
 	uint64_t world = p->world, position = p->epoch_records * batch->epoch + batch->position;
 
-	return position + (p->rank + world - position % world) % world + i * world;
+	return position + (p->rank + world - position % world) % world + (p->rows ? i / p->rows : i) * world;
 }

@@ -44,6 +44,7 @@ struct transform_plan {
 	double ratio_root[TRANSFORM_RATIO_BITS]; /* (ratio_max / ratio_min) ^ (1/2, 1/4, 1/8, ...) */
 	uint64_t seed;
 	uint32_t rank, world;
+	uint32_t rows;		/* that stand at one position: those of a window; 0 is 1 */
 	uint64_t epoch_records; /* of a mixture, whose positions go on from epoch to epoch; else 0 */
 	uint32_t bits[TRANSFORM_CHANNELS_MAX][256]; /* of dtype, in the low bytes */
 };

@@ -31,7 +31,8 @@ from ._errors import (
     StorageError,
     UnsupportedError,
 )
-from ._loader import MASKED, PADDED, SUBSTITUTED, Loader
+from ._export import export
+from ._loader import EDGE, MASKED, PADDED, SUBSTITUTED, Loader
 from ._mix import Mixture, balanced, mix
 from ._pack import pack
 from ._selection import Selection
@@ -43,6 +44,7 @@ __version__ = _version()[0]
 version_details = _version()[1]  #: the version, and those of the libraries that it uses
 
 __all__ = [
+    "EDGE",
     "MASKED",
     "PADDED",
     "SUBSTITUTED",
@@ -76,6 +78,7 @@ __all__ = [
     "Zip",
     "balanced",
     "concat",
+    "export",
     "mix",
     "open",
     "pack",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
     from ._core import Array
-    from ._types import Corrupt, Device, Path, ReadPath, Shuffle, Strings, Tail
+    from ._types import Corrupt, Device, Path, ReadPath, Shuffle, Strings, Tail, Window, WindowEdge
 
 T = TypeVar("T")  # what a batch is made of
 
@@ -53,6 +53,8 @@ _TAILS = ("drop", "pad", "keep")
 _PATHS = ("auto", "map", "direct", "pread")
 _STRINGS = ("rows", "lists")
 _CORRUPT = ("fail", "substitute", "mask")
+_EDGES = ("pad", "drop")
+_WINDOW_MOST = 65536
 _POOL_ALL = 2**64 - 1
 
 # Of PyTorch's options, what is here instead.
@@ -84,6 +86,7 @@ _ELSEWHERE["sample_weights"] = _ELSEWHERE["replacement"] = _ELSEWHERE["weights"]
 PADDED = 1  #: a bit of ``Batch.flags``: the row repeats a record, to fill the last batch of all ranks
 SUBSTITUTED = 2  #: a bit of ``Batch.flags``: the record is damaged, and the row repeats another one
 MASKED = 4  #: a bit of ``Batch.flags``: the record is damaged, and the row is zeros
+EDGE = 8  #: a bit of ``Batch.flags``: the window is beyond its episode here, and the row repeats the record at the edge
 
 
 
@@ -134,6 +137,9 @@ class LoaderBase(Hinting, Generic[T]):
         pin_most: SupportsIndex | None = None,
         resume_appended: bool = False,
         check_ranks: bool = True,
+        window: Window | None = None,
+        episode: str = "episode",
+        window_edge: WindowEdge = "pad",
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Concat` or
@@ -228,6 +234,17 @@ class LoaderBase(Hinting, Generic[T]):
 
         ``resume_appended``: True lets :meth:`load_state_dict` take states of the dataset before
         ``shardpack append``.
+
+        ``window``: each record with its neighbours, for frames of videos, steps of robots and time
+        series.  ``(-15, 0)`` are the record and the 15 before it, ``(-30, 0, 2)`` every second one,
+        and a ``range`` does as well.  Fields are then [batch, window, ...], and so are ``index``,
+        ``flags`` and ``valid``.  ``episode``: the name of a whole-number field that says which
+        records are of one episode; they lie together in the dataset, and windows stay within.
+        ``window_edge``: where a window would leave its episode, ``"pad"`` repeats the record at the
+        edge, flagged with ``EDGE`` and not valid; or ``"drop"`` has no windows around such records.
+        Order, ranks, ``len()`` and states are those of the records that windows are around; of a
+        selection, these are the selected ones, and their neighbours may be others.  A
+        :class:`Transform` crops and mirrors all images of a window alike.
         """
         place, gpu = _device(device)
         pool = _pool(pool_bytes)
@@ -252,6 +269,13 @@ class LoaderBase(Hinting, Generic[T]):
             )
         if place != "cpu" and self.copy:
             raise ArgumentError("copy=True needs device='cpu'; on a GPU copy what is to be kept", "bad argument")
+        around = _window(window, episode, window_edge)
+        if around is not None and isinstance(dataset, (Mixture, Zip)):
+            raise ArgumentError(
+                f"window={show(window)} needs a dataset or a selection, and this is "
+                f"{'a mixture' if isinstance(dataset, Mixture) else 'a libshard.zip()'}, which has no neighbours of its own",
+                "bad argument",
+            )
         self.zipped = dataset if isinstance(dataset, Zip) else None
         if isinstance(dataset, Zip):
             if place != "cpu":
@@ -263,10 +287,15 @@ class LoaderBase(Hinting, Generic[T]):
         dataset = as_source(dataset)
         self.selection = dataset if isinstance(dataset, Selection) else None
         self.mixture = dataset if isinstance(dataset, Mixture) else None
-        source = self.selection or self.mixture
         if isinstance(dataset, (Selection, Mixture)):
             dataset = dataset.dataset
         self.dataset = opened("dataset", dataset)
+        self._window = None if around is None else (*around, window_edge)
+        if around is not None and window_edge == "drop":
+            of = None if self.selection is None else self.selection._core
+            inside = _core.Selection.inside(self.dataset, of, around[0], around[1][0], around[1][-1])
+            self.selection = Selection(self.dataset, inside)
+        source = self.selection or self.mixture
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
         self._check_ranks, self._thread = as_flag("check_ranks", check_ranks), threading.get_ident()
@@ -284,6 +313,8 @@ class LoaderBase(Hinting, Generic[T]):
         if lists and place != "cpu":
             raise ArgumentError("strings='lists' needs device='cpu': a GPU has no strings", "bad argument")
         wanted = _fields(self.dataset, fields)
+        if around is not None:
+            _refuse_whole_images(self.dataset, wanted, self._of_images)
         self._items = _items(items, self.dataset, wanted, self.mixture is not None)
         # Of each row, and no items: anyone who makes something else of arrays does so with these.
         self._attributes = [
@@ -322,6 +353,7 @@ class LoaderBase(Hinting, Generic[T]):
             pin=pins_ring,
             make_memory=make_memory,
             transform=self._of_images and self._of_images._for(self.dataset, as_stored),
+            window=around,
         )
         self.batch_size = operator.index(batch_size)
         self._function_ns = self._function_wait_ns = 0  # in functions of the transform, and until they were done
@@ -599,6 +631,8 @@ class LoaderBase(Hinting, Generic[T]):
         state: dict[str, Any] = {"libshard": 1, "token": token if self._place is None else self._place.token}
         if self.zipped is not None:
             state["columns"] = self.zipped.digest
+        if self._window is not None:
+            state["window"] = _show_window(self._window)
         return state if self._steps_most is None else state | {"steps": self._step_count}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -619,6 +653,13 @@ class LoaderBase(Hinting, Generic[T]):
                 "bad argument",
             )
         self._check_columns(state.get("columns"))
+        theirs, ours = state.get("window"), self._window and _show_window(self._window)
+        if theirs != ours:
+            raise MismatchError(
+                f"the state belongs to {_state_window(theirs)}, and this loader has {_state_window(ours)}: open it with "
+                "the same window=, episode= and window_edge=",
+                "not as the manifest says",
+            )
         count = 0 if steps is None else whole("the steps of the state", steps, 64)
         self._core.resume(as_text("token", state["token"]))
         self._step_count = count
@@ -999,6 +1040,80 @@ def _as_stored(wanted: Any, transform: Transform | None, has_functions: bool) ->
             "bad argument",
         )
     return names
+
+
+def _window(wanted: Any, episode: str, edge: str) -> tuple[str, tuple[int, ...]] | None:
+    """The field that has the number of the episode, and offsets, ascending."""
+    field = as_text("episode", episode, "the name of a field")
+    choice("window_edge", edge, _EDGES)
+    if wanted is None:
+        if field != "episode" or edge != "pad":
+            raise ArgumentError("episode or window_edge is given, and no window=, which they are for", "bad argument")
+        return None
+    if isinstance(wanted, tuple) and len(wanted) in (2, 3):
+        first, last = (_offset(wanted, part) for part in wanted[:2])
+        step = _offset(wanted, wanted[2]) if len(wanted) == 3 else 1
+        if step < 1 or last < first:
+            raise ArgumentError(
+                f"window={show(wanted)} is from {first} to {last} in steps of {step}: it must not end before it begins, "
+                "and a step must be 1 or more",
+                "bad argument",
+            )
+        if (last - first) % step:
+            raise ArgumentError(
+                f"window={show(wanted)}: from {first}, steps of {step} do not come to {last}; the last one must be in the "
+                "window",
+                "bad argument",
+            )
+        offsets = range(first, last + 1, step)
+    elif isinstance(wanted, range):
+        if wanted.step < 0 or not wanted:
+            raise ArgumentError(f"window={wanted}: must be ascending, and not empty", "bad argument")
+        for end in (wanted[0], wanted[-1]):
+            _offset(wanted, end)
+        offsets = wanted
+    else:
+        raise TypeError(
+            f"window={show(wanted)}; must be a tuple (first, last), such as (-15, 0) for a record and the 15 before it; "
+            "or (first, last, step); or a range"
+        )
+    if len(offsets) > _WINDOW_MOST:
+        raise ArgumentError(f"window={show(wanted)} has {len(offsets)} records; at most {_WINDOW_MOST}", "bad argument")
+    return field, tuple(offsets)
+
+
+def _offset(window: Any, value: Any) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"window={show(window)}: {show(value)} is not a whole number") from None
+    if abs(number) >= 1 << 31:
+        raise ArgumentError(f"window={show(window)}: {number} is not between -2^31 and 2^31", "bad argument")
+    return number
+
+
+def _show_window(window: tuple[str, tuple[int, ...], str]) -> list[Any]:
+    """For a state: the field, the first and the last offset, how many there are, and the edge."""
+    field, offsets, edge = window
+    return [field, offsets[0], offsets[-1], len(offsets), edge]
+
+
+def _state_window(window: Any) -> str:
+    return "no windows" if window is None else f"windows {show(window)} (episode, first, last, count, edge)"
+
+
+def _refuse_whole_images(dataset: Dataset, fields: int, transform: Transform | None) -> None:
+    """Images that each have a size of their own make no window, unless a transform makes them alike."""
+    made = None if transform is None else transform._for(dataset)[0]
+    for i, f in enumerate(dataset.schema):
+        if f.kind == "ragged" and f.semantic == "image" and f.name != made and (not fields or fields >> i & 1):
+            raise ArgumentError(
+                f"window: the images of field {f.name!r} differ in size; transform=libshard.Transform(...) makes them alike, "
+                "and fields= leaves them out",
+                "bad argument",
+            )
 
 
 def _items(wanted: str | Iterable[str], dataset: Dataset, fields: int, is_mixture: bool) -> tuple[str, ...]:

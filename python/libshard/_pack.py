@@ -391,7 +391,9 @@ def _field_of_feature(name: str, feature: Any) -> Field | None:
 class _Progress:
     """Says how far it is, ten times a second at most, and at the end."""
 
-    def __init__(self, wanted: bool | Callable[[int, int | None], Any] | None, count: int | None) -> None:
+    def __init__(
+        self, wanted: bool | Callable[[int, int | None], Any] | None, count: int | None, doing: str = "packing"
+    ) -> None:
         self.call = wanted if callable(wanted) else None
         self.line = False
         if self.call:
@@ -400,6 +402,7 @@ class _Progress:
             self.line = sys.stderr is not None and sys.stderr.isatty()
         else:
             self.line = as_flag("progress", wanted)
+        self.doing = doing
         self.count, self.begin, self.last, self.done = count, time.monotonic(), 0.0, 0
 
     def __enter__(self) -> _Progress:
@@ -422,10 +425,10 @@ class _Progress:
     def text(self, seconds: float) -> str:
         rate = self.done / seconds if seconds else 0
         if not self.count:
-            return f"packing: {self.done:,} records, {rate:,.0f}/s"
+            return f"{self.doing}: {self.done:,} records, {rate:,.0f}/s"
         left = (self.count - self.done) / rate if rate else 0
         return (
-            f"packing: {self.done:,} of {self.count:,} records, {100 * self.done // self.count} %, {rate:,.0f}/s,"
+            f"{self.doing}: {self.done:,} of {self.count:,} records, {100 * self.done // self.count} %, {rate:,.0f}/s,"
             f" {int(left) // 60}:{int(left) % 60:02} left"
         )
 

@@ -51,6 +51,30 @@ class Selectable(Hinting):
     def __radd__(self, other: object) -> NoReturn:
         raise TypeError(f"{show(other)} + a dataset: libshard.concat([a, b]) puts records one behind the other")
 
+    @public("to_arrow")
+    def to_arrow(self, fields: Iterable[str] | None = None) -> Any:
+        """The records as a ``pyarrow.Table``.
+
+        ``fields``: the names of those that are wanted; by default those of at most 1,024 bytes that
+        are not images.  The schema's metadata has the names of the others, as ``libshard.left_out``.
+        ``key`` has the keys, if there are some.  Arrays are lists of lists, and
+        images are PNG.  All of it is read to memory: ``libshard.export(ds, "out.parquet")`` is for
+        more.
+        """
+        from ._export import table_of
+
+        return table_of(self, fields)
+
+    @public("to_pandas")
+    def to_pandas(self, fields: Iterable[str] | None = None) -> Any:
+        """The records as a ``pandas.DataFrame``, with the columns of :meth:`to_arrow`.
+
+        ``frame.attrs["left_out"]`` has the names of fields that are not there because they are large.
+        """
+        from ._export import frame_of
+
+        return frame_of(self, fields)
+
     @public("select")
     def select(self, records: Iterable[SupportsIndex]) -> Selection:
         """Those with these numbers, of the dataset in either case: a :class:`Selection`.

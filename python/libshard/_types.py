@@ -24,6 +24,11 @@ Stop: TypeAlias = Literal["longest", "shortest"]
 Strings: TypeAlias = Literal["rows", "lists"]
 Tail: TypeAlias = Literal["drop", "pad", "keep"]
 Tokens: TypeAlias = Literal["int64", "int32"]
+WindowEdge: TypeAlias = Literal["pad", "drop"]
+
+Window: TypeAlias = Union[  # first, last, and a step
+    "tuple[SupportsIndex, SupportsIndex]", "tuple[SupportsIndex, SupportsIndex, SupportsIndex]", range
+]
 
 
 class Indices(Protocol):
@@ -78,3 +83,6 @@ class LoaderOptions(TypedDict, total=False):
     pin_most: SupportsIndex | None
     resume_appended: bool
     check_ranks: bool
+    window: Window | None
+    episode: str
+    window_edge: WindowEdge

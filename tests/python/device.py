@@ -22,6 +22,7 @@ import warnings
 
 import data
 import libshard
+import numpy as np
 
 FAKE = ctypes.CDLL("libcuda.so.1") if os.environ.get("FAKE_DRIVER") else None
 if FAKE:
@@ -207,6 +208,25 @@ class Device(unittest.TestCase):
                         self.assertEqual("; the GPU hashed " in loader.summary(), pinned)
         with self.assertRaisesRegex(libshard.ArgumentError, "pin_most needs device='cuda'"):
             libshard.Loader("large", 7, pin_most=1)
+
+    def test_windows_are_those_of_the_cpu(self):
+        a = np.zeros(40, np.dtype([("image", "u1", (40, 40, 3)), ("episode", "<i8")]))
+        a["image"] = data.images(40)["image"]
+        a["episode"] = np.arange(40) // 9
+        data.pack_raw("episodes", a, "image:u8[40,40,3],episode:i64")
+        mine, crop = self.consumer.stream.value, libshard.Transform(field="image", crop="random", size=8, dtype="u8")
+        with libshard.open("episodes") as self.ds:
+            for seed, options in enumerate(({}, {"window_edge": "drop"}, {"tail": "pad", "rank": 1, "world": 2})):
+                options |= {"window": (-2, 1)}
+                want = self.wanted(**options)
+                self.assertEqual(np.shape(want[0]["index"]), (7, 4))
+                self.assertTrue(self.take(lambda i: (mine, 1)[i % 2], seed=seed, **options) == want)
+                other = self.wanted(**options | {"window": (-1, 2)})
+                self.assertEqual(want == other, "window_edge" in options)  # whole windows are the same ones
+            with libshard.Loader(self.ds, 7, seed=3, device="cuda", window=(-2, 1), transform=crop) as loader:
+                self.assertEqual(next(iter(loader))["image"].shape[:2], (7, 4))
+            with self.assertRaisesRegex(libshard.UnsupportedError, "window is given, and windows cannot be gathered from a pool"):
+                libshard.Loader(self.ds, 7, device="cuda", pool_bytes="all", window=(-2, 1))
 
     def test_a_slot_that_goes_back_too_early_would_be_seen(self):
         # The copies are queued on a stream that the array was not asked for: what the loader cannot

@@ -683,7 +683,7 @@ class Order(Loading):
                 ("replacement", "a record comes once in an epoch"),
                 ("timeout", "a loop waits until a batch is there"),
                 ("shufle", "did you mean shuffle="),
-                ("anything", "there are fields, .*, check_ranks$"),
+                ("anything", "there are fields, .*, window_edge$"),
             ):
                 with self.assertRaisesRegex(TypeError, f"^libshard.Loader has no option {option}=[:;] {words}"):
                     cls(self.ds, 8, **{option: None})

@@ -114,6 +114,29 @@ static PyObject *of_mask(PyObject *Py_UNUSED(unused), PyObject *args)
 	return out;
 }
 
+/* Those of `of` whose neighbours from `first` to `last` are in their episode. */
+static PyObject *inside(PyObject *Py_UNUSED(unused), PyObject *args)
+{
+	const struct shard_selection *from;
+	struct shard_selection *s = NULL;
+	struct shard_episodes *episodes = NULL;
+	PyObject *out;
+	struct dataset *d;
+	struct shard_error err;
+	const char *field;
+	int first, last, rc;
+
+	if (!PyArg_ParseTuple(args, "O&O&sii", dataset_converter, &d, selection_converter, &from, &field, &first,
+			      &last))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS rc = shard_episodes_open(&episodes, d->ds, field, &err);
+	if (!rc)
+		rc = shard_select_inside(&s, d->ds, from, episodes, first, last, &err);
+	shard_episodes_close(episodes);
+	Py_END_ALLOW_THREADS out = made(rc, s, &err);
+	return out;
+}
+
 static PyObject *where(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	const struct shard_selection *from;
@@ -353,6 +376,7 @@ int selection_init(PyObject *module)
 		{"of_records", of_records, METH_VARARGS | METH_STATIC, "of_records(dataset, numbers, /)\n--\n\n"},
 		{"of_mask", of_mask, METH_VARARGS | METH_STATIC, "of_mask(dataset, of, mask, /)\n--\n\n"},
 		{"where", where, METH_VARARGS | METH_STATIC, "where(dataset, of, field, values, /)\n--\n\n"},
+		{"inside", inside, METH_VARARGS | METH_STATIC, "inside(dataset, of, field, first, last, /)\n--\n\n"},
 		{"fraction", fraction, METH_VARARGS | METH_STATIC,
 		 "fraction(dataset, of, begin, end, seed, /)\n--\n\n"},
 		{"fold", fold, METH_VARARGS | METH_STATIC, "fold(dataset, of, number, count, rest, seed, /)\n--\n\n"},

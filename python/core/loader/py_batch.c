@@ -30,7 +30,9 @@ static size_t aligned(size_t bytes)
 
 static bool is_view(const struct loader *l, uint32_t f)
 {
-	return l->lender.on_device || l->schema->field[f].stride >= VIEW_STRIDE_MIN;
+	const struct shard_field *field = &l->schema->field[f];
+
+	return l->lender.on_device || field->stride >= VIEW_STRIDE_MIN || field->bytes * l->window >= VIEW_STRIDE_MIN;
 }
 
 /*
@@ -94,9 +96,52 @@ static void *pocket_take(struct pocket *p, size_t bytes)
 	return at;
 }
 
+/*
+ * Of windows, rows become [windows, rows of a window] on two axes.  Takes over the array, which may
+ * be NULL, and is then the caller's again.
+ */
+static PyObject *in_windows(const struct loader *l, struct array *a)
+{
+	struct view *v = a ? &a->v : NULL;
+
+	if (!a || !l->window)
+		return (PyObject *)a;
+	if (v->axis_count == (int)(sizeof(v->shape) / sizeof(v->shape[0]))) {
+		unref(a);
+		return fail_argument("a field has %d axes, and an array cannot have one more for windows; leave the "
+				     "field out",
+				     v->axis_count - 1);
+	}
+	memmove(v->shape + 1, v->shape, (size_t)v->axis_count * sizeof(v->shape[0]));
+	memmove(v->stride + 1, v->stride, (size_t)v->axis_count * sizeof(v->stride[0]));
+	v->axis_count++;
+	v->shape[0] /= l->window;
+	v->shape[1] = l->window;
+	v->stride[0] *= l->window;
+	return (PyObject *)a;
+}
+
+/* Of windows, a list of all rows becomes one with a list for each window.  As in_windows(). */
+static PyObject *list_in_windows(const struct loader *l, PyObject *rows)
+{
+	Py_ssize_t count = rows && l->window ? PyList_Size(rows) / (Py_ssize_t)l->window : 0;
+	PyObject *list, *window;
+
+	if (!rows || !l->window)
+		return rows;
+	list = PyList_New(count);
+	for (Py_ssize_t i = 0; list && i < count; i++) {
+		window = PyList_GetSlice(rows, i * l->window, (i + 1) * l->window);
+		if (!window || PyList_SetItem(list, i, window) < 0)
+			Py_CLEAR(list);
+	}
+	Py_DECREF(rows);
+	return list;
+}
+
 /* As int64.  A length is a number for each row, unless several axes vary. */
-static PyObject *wide_array(struct pocket *p, const struct shard_rows *rows, const struct shard_field *f,
-			    uint32_t count)
+static struct array *wide_array(struct pocket *p, const struct shard_rows *rows, const struct shard_field *f,
+				uint32_t count)
 {
 	struct shard_field wide = *f;
 	size_t item_bytes = shard_dtype_bytes(f->dtype), per_row = f->bytes / item_bytes;
@@ -111,8 +156,7 @@ static PyObject *wide_array(struct pocket *p, const struct shard_rows *rows, con
 	}
 	wide.dtype = SHARD_I64;
 	wide.ndim = f->semantic == SHARD_LENGTH && per_row == 1 ? 0 : f->ndim;
-	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &wide, begin, count,
-					  (Py_ssize_t)(per_row * sizeof(*to)));
+	return array_of_field((PyObject *)p->memory, -1, &wide, begin, count, (Py_ssize_t)(per_row * sizeof(*to)));
 }
 
 /* Strings as such, in a list; of a list of texts, a list for each record. */
@@ -146,20 +190,20 @@ static PyObject *pocket_field(struct pocket *p, const struct loader *l, const st
 	const void *data = rows->data;
 
 	if (is_wide(l, f))
-		return wide_array(p, rows, &s->field[f], count);
+		return in_windows(l, wide_array(p, rows, &s->field[f], count));
 	if (l->strings && is_string(&s->field[f]))
-		return string_list(b, &s->field[f], rows);
+		return list_in_windows(l, string_list(b, &s->field[f], rows));
 	if (is_view(l, f)) {
 		struct array *a = array_of_field(home, l->lender.make_memory ? -1 : (int)f, &s->field[f], rows->data,
 						 count, (Py_ssize_t)rows->stride);
 
 		if (a && s->field[f].semantic == SHARD_LENGTH && a->v.axis_count == 2 && a->v.shape[1] == 1)
 			a->v.axis_count = 1; /* on a GPU, where they stay as they are */
-		return (PyObject *)a;
+		return in_windows(l, a);
 	}
 	data = memcpy(pocket_take(p, count * (size_t)rows->stride), data, count * (size_t)rows->stride);
-	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &s->field[f], data, count,
-					  (Py_ssize_t)rows->stride);
+	return in_windows(
+		l, array_of_field((PyObject *)p->memory, -1, &s->field[f], data, count, (Py_ssize_t)rows->stride));
 }
 
 /* ---- the dict ---- */
@@ -379,13 +423,13 @@ static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, cons
 	if (!good)
 		return false;
 	numbers = memcpy(pocket_take(p, count * sizeof(*b->record)), b->record, count * sizeof(*b->record));
-	part[INDEX] = (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, SHARD_I64, count);
+	part[INDEX] = in_windows(l, array_of_numbers((PyObject *)p->memory, numbers, SHARD_I64, count));
 	numbers = memcpy(pocket_take(p, count), b->row_flags, count);
-	part[FLAGS] = (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, SHARD_U8, count);
+	part[FLAGS] = in_windows(l, array_of_numbers((PyObject *)p->memory, numbers, SHARD_U8, count));
 	valid = pocket_take(p, count);
 	for (uint32_t i = 0; i < count; i++)
 		valid[i] = !b->row_flags[i];
-	part[VALID] = (PyObject *)array_of_numbers((PyObject *)p->memory, valid, SHARD_BOOL, count);
+	part[VALID] = in_windows(l, array_of_numbers((PyObject *)p->memory, valid, SHARD_BOOL, count));
 	if (b->component) {
 		component = pocket_take(p, count * sizeof(*component));
 		for (uint32_t i = 0; i < count; i++)
@@ -465,7 +509,7 @@ static const char doc[] =
 	"position=None, items=())\n--\n\n"
 	"Field name to array, with the records on the first axis; and where they come from.\n\n"
 	"``index`` has the number of each row's record in the dataset.  ``flags`` is 0 for ordinary rows,\n"
-	"else bits of ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``.  ``valid`` is True for ordinary\n"
+	"else bits of ``libshard.PADDED``, ``SUBSTITUTED``, ``MASKED`` and ``EDGE``.  ``valid`` is True for ordinary\n"
 	"rows, and False for rows that must not count.  ``epoch`` and ``step`` count from 0.\n"
 	"``position`` is where the step begins in the epoch's order, the same on all ranks.  Of a mixture,\n"
 	"``component`` has the number of each row's source, and ``index`` is the number in its dataset.\n\n"
@@ -478,7 +522,7 @@ int batch_init(PyObject *module)
 	static PyGetSetDef getters[] = {
 		{"index", get_part, set_attribute, "The record of each row: its number in the dataset.",
 		 (void *)(uintptr_t)&part_names[INDEX]},
-		{"flags", get_part, set_attribute, "Of each row: 0, or bits of PADDED, SUBSTITUTED and MASKED.",
+		{"flags", get_part, set_attribute, "Of each row: 0, or bits of PADDED, SUBSTITUTED, MASKED and EDGE.",
 		 (void *)(uintptr_t)&part_names[FLAGS]},
 		{"valid", get_part, set_attribute, "Of each row: does it count?  False if it has a flag.",
 		 (void *)(uintptr_t)&part_names[VALID]},

@@ -277,6 +277,45 @@ struct transform {
 };
 
 /*
+ * Windows, of a tuple (field with the number of the episode, tuple of offsets).  *offsets becomes
+ * memory of PyMem_Malloc() that is needed until the loader is open.  Else an exception is set.
+ */
+static bool window_take(struct loader *l, PyObject *tuple, struct shard_loader_window *out, int32_t **offsets)
+{
+	struct shard_error err;
+	const char *field;
+	PyObject *list;
+	Py_ssize_t count;
+	int rc;
+
+	if (!PyArg_ParseTuple(tuple, "sO!", &field, &PyTuple_Type, &list))
+		return false;
+	count = PyTuple_Size(list);
+	*offsets = PyMem_Calloc((size_t)count + 1, sizeof(**offsets));
+	if (!*offsets) {
+		PyErr_NoMemory();
+		return false;
+	}
+	for (Py_ssize_t i = 0; i < count; i++) {
+		long offset = PyLong_AsLong(PyTuple_GetItem(list, i));
+
+		if (PyErr_Occurred())
+			return false;
+		(*offsets)[i] = (int32_t)offset; /* Python has looked at it */
+	}
+	Py_BEGIN_ALLOW_THREADS rc = shard_episodes_open(&l->episodes, l->dataset->ds, field, &err);
+	Py_END_ALLOW_THREADS if (rc)
+	{
+		fail(&err);
+		return false;
+	}
+	l->window = (uint32_t)count;
+	*out = (struct shard_loader_window){
+		.episodes = l->episodes, .offset = *offsets, .offset_count = (uint32_t)count};
+	return true;
+}
+
+/*
  * Of a tuple (field, views, height, width, dtype, layout, crop, pixels, mean, std, flip, area,
  * ratio, as_stored), where mean and std have four numbers, area and ratio have two, and the last is
  * a tuple of names.  Names live as long as the tuple.  Else an exception is set.
@@ -622,29 +661,29 @@ static char *option_names[] = {
 	"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
 	"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes", "device",
 	"gpu", "stream", "pool_bytes", "corrupt_most", "source", "fields", "transform", "items", "strings",
-	"wide_tokens", "resume_appended", "pin", "make_memory", "pin_most", NULL,
+	"wide_tokens", "resume_appended", "pin", "make_memory", "pin_most", "window", NULL,
 };
 /* clang-format on */
 
 static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o,
-			 struct transform *t)
+			 struct transform *t, int32_t **offsets)
 {
 	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0, pin_most = 0;
 	unsigned int prefetch = 2;
 	struct dataset *dataset;
 	PyObject *gpu = Py_None, *stream = Py_None, *source = Py_None, *transform = Py_None;
-	PyObject *make_memory = Py_None;
+	PyObject *make_memory = Py_None, *window = Py_None;
 	int device = 0, resume_appended = 0;
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$KIIIIIIIIIIKKIIKpOOKKOIOIppppOK", option_names,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$KIIIIIIIIIIKKIIKpOOKKOIOIppppOKO", option_names,
 					 dataset_converter, &dataset, &seed, &o->batch_records, &o->rank, &o->world,
 					 &o->order.shuffle, &o->tail, &prefetch, &l->max_held, &o->thread_count,
 					 &o->order.window_runs, &o->order.lane_count, &run_records, &phase, &o->path,
 					 &o->repair.on_corrupt, &stage, &device, &gpu, &stream, &pool, &corrupt_most,
 					 &source, &o->fields, &transform, &l->items, &l->strings, &l->wide_tokens,
-					 &resume_appended, &l->wants_pins, &make_memory, &pin_most))
+					 &resume_appended, &l->wants_pins, &make_memory, &pin_most, &window))
 		return false;
 	l->lender.make_memory = make_memory == Py_None ? NULL : ref(make_memory);
 	if (!plan_slots(l, o, prefetch, device) || (l->wants_pins && !stream_take(stream, &l->lender.stream)))
@@ -662,6 +701,8 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 		return false;
 	o->transform = transform == Py_None ? NULL : &t->t;
 	l->dataset = ref(dataset);
+	if (window != Py_None && !window_take(l, window, &o->window, offsets))
+		return false;
 	o->gpu.pool_bytes = pool;
 	o->gpu.pin_most = pin_most;
 	o->repair.corrupt_most = corrupt_most;
@@ -692,10 +733,12 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	struct shard_loader_options o = {.size = sizeof(o)};
 	struct loader *l = object_alloc(type);
 	struct shard_error err;
+	int32_t *offsets = NULL;
 	struct transform t;
 	int rc;
 
-	if (!l || !take_options(l, args, kwargs, &o, &t)) {
+	if (!l || !take_options(l, args, kwargs, &o, &t, &offsets)) {
+		PyMem_Free(offsets);
 		unref(l);
 		return NULL;
 	}
@@ -703,10 +746,12 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	l->lender.slot_count = o.slot_count;
 	l->lender.slot = PyMem_Calloc(o.slot_count + 1, sizeof(struct memory *));
 	if (!l->lender.late || !l->lender.slot) {
+		PyMem_Free(offsets);
 		unref(l);
 		return PyErr_NoMemory();
 	}
 	rc = shard_loader_open(&l->lender.l, o.mix ? NULL : l->dataset->ds, &o, &err);
+	PyMem_Free(offsets);
 	if (rc)
 		fail(&err);
 	if (rc || !describe(l)) {
@@ -725,6 +770,7 @@ static void dealloc(PyObject *self)
 	PyMem_Free(l->lender.slot);
 	unref(l->lender.make_memory);
 	PyMem_Free(l->schema);
+	shard_episodes_close(l->episodes); /* behind the loader */
 	stream_drop(&l->lender.stream);
 	unref(l->dataset);
 	unref(l->source);
@@ -838,7 +884,8 @@ int loader_init(PyObject *module)
 		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
 		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
 		 "corrupt_most=0, source=None, fields=0, transform=None, items=0, strings=False, "
-		 "wide_tokens=False, resume_appended=False, pin=False, make_memory=None, pin_most=0)\n--\n\n"},
+		 "wide_tokens=False, resume_appended=False, pin=False, make_memory=None, pin_most=0, "
+		 "window=None)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

@@ -17,8 +17,10 @@ int loader_init(PyObject *module);
 struct loader {
 	struct lender lender;
 	struct dataset *dataset;
-	PyObject *source;	     /* None, or the selection or mixture that it delivers */
-	struct shard_schema *schema; /* the dataset's, with fields as they are in batches */
+	PyObject *source;		 /* None, or the selection or mixture that it delivers */
+	struct shard_schema *schema;	 /* the dataset's, with fields as they are in batches */
+	struct shard_episodes *episodes; /* NULL: no windows */
+	uint32_t window;		 /* rows of a window; 0: there are none, and a row is a record */
 	uint32_t max_held;
 	unsigned int items;   /* the parts of a batch that are items of it: bits, see py_batch.c */
 	int strings;	      /* true: strings are lists, else rows of bytes */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * episodes.c - which records lie together: those of a recording, a video, a time series
+ *
+ * An episode is a run of neighbouring records with the same value in one field.  In memory it is
+ * the number of its first record, so 8 bytes for each episode.
+ */
+#include "libshard/dataset/dataset.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/format/format.h"
+
+#define VALUES 65536u /* of the field, read together */
+
+/* A run, as long as its episode is not known to be the only one with this value. */
+struct run {
+	uint64_t value; /* its bits, which are all that a comparison needs */
+	uint64_t begin;
+};
+
+struct runs {
+	struct run *run;
+	size_t room;
+	uint64_t count;
+};
+
+static int compare_runs(const void *a, const void *b)
+{
+	const struct run *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value > y->value ? 1 : -1;
+	return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Does the field have a number for each record that can name an episode? */
+static int check_field(const struct shard_dataset *ds, const struct shard_field *f, const char *name,
+		       struct shard_error *err)
+{
+	struct shown shown;
+
+	if (!f)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "field '%s' is not in the dataset; windows need a field with the number of each "
+				 "record's episode",
+				 show(&shown, name));
+	if (!schema_is_integer_scalar(f))
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"field '%s' is not an integer scalar, so it cannot say which records are of one episode",
+			f->name);
+	if (ds->m.order == SHARD_ORDER_SHUFFLE)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "%s: its records were shuffled when it was packed, so neighbours are not of one "
+				 "episode; pack it again in the order of the source",
+				 show(&shown, ds->dir));
+	return SHARD_OK;
+}
+
+static int find_runs(struct runs *out, struct shard_dataset *ds, const struct shard_field *f, struct shard_error *err)
+{
+	uint64_t n = ds->m.record_count, last = 0;
+	uint8_t *piece = mem_alloc((size_t)(VALUES * f->bytes));
+	int rc = piece ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for %u values", VALUES);
+
+	for (uint64_t first = 0; !rc && first < n; first += VALUES) {
+		uint64_t count = min_u64(VALUES, n - first);
+
+		rc = shard_dataset_column(ds, f, first, count, piece, err);
+		for (uint64_t i = 0; !rc && i < count; i++) {
+			uint64_t value = 0;
+
+			memcpy(&value, piece + i * f->bytes, (size_t)f->bytes);
+			if (out->count && value == last)
+				continue;
+			if (!mem_grow(&out->run, &out->room, out->count + 1, sizeof(*out->run)))
+				rc = error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " episodes",
+					       out->count + 1);
+			else
+				out->run[out->count++] = (struct run){.value = value, .begin = first + i};
+			last = value;
+		}
+	}
+	mem_free(piece);
+	return rc;
+}
+
+/* A value that comes again would be two episodes of one number, or one whose records lie apart. */
+static int refuse_again(struct runs *runs, const struct shard_field *f, struct shard_error *err)
+{
+	qsort(runs->run, (size_t)runs->count, sizeof(*runs->run), compare_runs);
+	for (uint64_t i = 1; i < runs->count; i++)
+		if (runs->run[i].value == runs->run[i - 1].value)
+			return error_set(
+				err, SHARD_E_ARGUMENT,
+				"field '%s': record %" PRIu64 " has the value of record %" PRIu64
+				", and records between them have others; records of an episode must lie "
+				"together, and each episode needs a value of its own: sort the source by '%s', "
+				"or number its episodes, and pack it again",
+				f->name, runs->run[i].begin, runs->run[i - 1].begin, f->name);
+	return SHARD_OK;
+}
+
+int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, const char *field,
+			struct shard_error *err)
+{
+	const struct shard_field *f = shard_schema_find(&ds->m.schema, field);
+	struct shard_episodes *e = NULL;
+	struct runs runs = {.count = 0};
+	int rc = check_field(ds, f, field, err);
+
+	if (!rc)
+		rc = find_runs(&runs, ds, f, err);
+	if (!rc) {
+		e = mem_zalloc(sizeof(*e));
+		if (e)
+			e->begin = mem_array((size_t)runs.count + 1, sizeof(*e->begin));
+		if (!e || !e->begin)
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " episodes", runs.count);
+	}
+	if (!rc) {
+		for (uint64_t i = 0; i < runs.count; i++)
+			e->begin[i] = runs.run[i].begin;
+		e->begin[runs.count] = ds->m.record_count;
+		e->count = runs.count;
+		dataset_id(ds, e->dataset_id);
+		rc = refuse_again(&runs, f, err);
+	}
+	mem_free(runs.run);
+	if (rc)
+		shard_episodes_close(e);
+	else
+		*out = e;
+	return rc;
+}
+
+void shard_episodes_close(struct shard_episodes *e)
+{
+	if (e)
+		mem_free(e->begin);
+	mem_free(e);
+}
+
+int episodes_check(const struct shard_episodes *e, const struct shard_dataset *ds, const char *what,
+		   struct shard_error *err)
+{
+	char id[65];
+
+	dataset_id(ds, id);
+	if (!strcmp(e->dataset_id, id))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_MISMATCH, "%s are of dataset %.16s..., and this is dataset %.16s...", what,
+			 e->dataset_id, id);
+}
+
+uint64_t episodes_find(const struct shard_episodes *e, uint64_t record)
+{
+	uint64_t at = 0, end = e->count;
+
+	while (end - at > 1) {
+		uint64_t middle = at + (end - at) / 2;
+
+		if (e->begin[middle] <= record)
+			at = middle;
+		else
+			end = middle;
+	}
+	return at;
+}
+
+int shard_select_inside(struct shard_selection **out, struct shard_dataset *ds, const struct shard_selection *of,
+			const struct shard_episodes *e, int32_t first, int32_t last, struct shard_error *err)
+{
+	uint64_t before = first < 0 ? (uint64_t) - (int64_t)first : 0, behind = last > 0 ? (uint64_t)last : 0;
+	uint64_t *bits;
+	char what[128];
+	int rc = episodes_check(e, ds, "the episodes", err);
+
+	if (!rc && of)
+		rc = selection_check(of, ds, "the selection to choose from", err);
+	if (!rc && first > last)
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "the window is from %" PRId32 " to %" PRId32 "; it must not end before it begins", first,
+			       last);
+	if (!rc)
+		rc = selection_open_bits(ds, &bits, err);
+	if (rc)
+		return rc;
+	for (uint64_t i = 0; i < e->count; i++)
+		for (uint64_t at = e->begin[i] + before; at + behind < e->begin[i + 1]; at++)
+			selection_set_bit(bits, at);
+	if (of)
+		selection_keep(bits, of);
+	snprintf(what, sizeof(what), "windows from %" PRId32 " to %" PRId32 " within an episode", first, last);
+	return selection_make(out, ds, bits, what, err);
+}
