@@ -116,6 +116,9 @@ class RecordError(ArgumentError):
     record: int | None = None
     field: str | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return *super().__reduce__(), {"record": self.record, "field": self.field}
+
 
 class OutOfMemoryError(Error, MemoryError):
     """Ask for less: smaller batches, fewer of them."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
@@ -17,6 +18,7 @@ from ._description import Field
 from ._errors import ArgumentError, RecordError
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
+from ._workers import OnError, _Shards, pack_shards, refuse_source
 from ._writer import Writer, count_rows
 
 _OWN = ("out", "schema", "classes", "records", "keys")  # of the writer's arguments, those that pack() gives
@@ -28,6 +30,8 @@ _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
          names: Sequence[str] | None = None, batched: bool = False, key: str | Callable[[int, Any], str] | None = None,
          classes: Iterable[str] | None = None, order: Literal["source", "shuffle"] = "source", seed: int = 0,
+         workers: int | None = None, on_error: OnError = "fail", resume: bool = True,
+         start_method: Literal["spawn", "fork"] = "spawn",
          progress: bool | Callable[[int, int | None], Any] | None = None, **options: Any) -> Dataset:
     """Write a dataset of all that ``source`` has to the folder ``out``; returns it, open.
 
@@ -57,6 +61,22 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     ``progress``: None shows a line with the time that is left if stderr is a terminal, True always,
     False never; or a function ``progress(done_records, all_records or None)``, ten times a second.
 
+    ``workers``: None packs here, in one go, and any source.  A number divides a source that has a
+    length and an index into whole shards, which so many processes make, or this one if it is 0.  The
+    dataset is the same for any number.  Complete shards stay if this raises or is killed, and the same
+    call goes on with them; ``resume=False`` removes them instead.  A source must give the same samples
+    in every process, every time.
+
+    ``on_error``: of a sample that raises, or does not fit the schema.  ``"fail"`` raises a
+    :class:`RecordError` with its number.  ``"skip"`` leaves it out; its shard is shorter then, a
+    warning counts all of them, and ``dataset.skipped`` in the folder has a line for each.  A function
+    ``on_error(index, exception)`` is called here, in the parent, and raises, or returns to leave it
+    out.  Other values than ``"fail"`` imply ``workers=0``.
+
+    ``start_method``: ``"spawn"`` starts workers as new processes, to which the source is pickled.
+    ``"fork"`` copies this process, for a source that cannot be pickled; it must hold no open files,
+    and no threads, CUDA or HDF5 may be in use.
+
     Other options, ``compress``, ``shard_records``, ``shard_bytes``, ``align``, ``replace``,
     ``provenance``, are those of :class:`Writer`.  If this raises, there is no dataset;
     :class:`RecordError` names record, field, dtype and shape.
@@ -79,9 +99,28 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         classes = plan.classes()
     is_named = classes is not None
     shown_progress = _Progress(progress, plan.count)
-    with Writer(out, plan.schema, classes=classes, records=plan.count, keys=key is not None, **options) as writer:
+    if callable(on_error):
+        check_function("on_error", on_error, "index, exception")
+    else:
+        choice("on_error", on_error, ("fail", "skip"))
+    by_shards = workers is not None or on_error != "fail"
+    workers, resume = whole("workers", 0 if workers is None else workers, 10), as_flag("resume", resume)
+    choice("start_method", start_method, ("spawn", "fork"))
+    if by_shards:
+        refuse_source(plan)
+    elif not resume or start_method != "spawn":
+        given = "start_method" if resume else "resume"
+        raise ArgumentError(f"{given}= needs workers=, such as workers=0 for this process alone", "bad argument")
+    kind = functools.partial(_Shards, resume) if by_shards else Writer
+    with kind(out, plan.schema, classes=classes, records=plan.count, keys=key is not None, **options) as writer:
         if order == "shuffle":
             writer._order, writer._seed = 2, seed
+        if isinstance(writer, _Shards):
+            dataset = pack_shards(plan, writer, workers, on_error, start_method, shown_progress)
+            if not is_named:
+                plan.warn_of_inner_classes(writer)
+            plan.warn_of_batches(writer)
+            return dataset
         with shown_progress:
             plan.write_to(writer, shown_progress)
         if not is_named:
@@ -216,9 +255,7 @@ class _Plan:
         for i, sample in self._samples():
             if i == self.count and not self.shuffled:
                 self._fail_length("yields more samples")
-            record = self._named(sample, "sample")
-            key = self._key(i, sample, record)
-            record = self._chosen(writer, record)
+            record, key = self._record(writer, i, sample)
             try:
                 writer.write(record, key)
             except RecordError as e:
@@ -228,6 +265,15 @@ class _Plan:
             show(len(writer))
         if self.count is not None and len(writer) < self.count:
             self._fail_length(f"ended after {len(writer)} samples")
+
+    def record(self, writer: Writer, i: int) -> tuple[Mapping[str, Any], str | None]:
+        """Sample ``i`` of a source with an index, and its key."""
+        return self._record(writer, i, self.source[i])
+
+    def _record(self, writer: Writer, i: int, sample: Any) -> tuple[Mapping[str, Any], str | None]:
+        record = self._named(sample, "sample")
+        key = self._key(i, sample, record)
+        return self._chosen(writer, record), key
 
     def _fail_length(self, what: str) -> NoReturn:
         raise ArgumentError(
@@ -314,17 +360,44 @@ class _Plan:
 
     # ---- columns ----
 
-    def _write_columns(self, writer: Writer, show: _Progress) -> None:
-        count = self.count or 0
+    def columns(self, writer: Writer) -> Mapping[str, Any]:
+        """Those that are fields; the writer then knows them."""
         columns = self._chosen(writer, self._named(self.source, "source"))
-        keys = self._keys(self.source, 0) if count else None
         if not columns:
             raise ArgumentError("the source has no columns; give at least one", "bad argument")
-        if writer._layout is None and count:
+        if writer._layout is None and self.count:
             writer._see(columns, rows=True)
         if writer._wanted is not None:
             writer._check_items(columns)
-        step = max(1, _CHUNK_BYTES // writer._layout.stride) if writer._layout else 1
+        return columns
+
+    @staticmethod
+    def rows_at_once(writer: Writer) -> int:
+        return max(1, _CHUNK_BYTES // writer._layout.stride) if writer._layout else 1
+
+    def rows(self, writer: Writer, rows: list[int]) -> tuple[dict[str, Any], list[str] | None]:
+        """These rows as columns, and their keys."""
+        some = rows if self.shuffled else slice(rows[0], rows[-1] + 1)
+        columns = {name: _take(column, some) for name, column in self.columns(writer).items()}
+        return columns, self._keys_of_rows(rows)
+
+    def row(self, writer: Writer, i: int) -> tuple[Mapping[str, Any], str | None]:
+        """One row as a record, and its key."""
+        keys = self._keys_of_rows([i])
+        return {name: column[i] for name, column in self.columns(writer).items()}, keys[0] if keys else None
+
+    def _keys_of_rows(self, rows: list[int]) -> list[str] | None:
+        if self.key is None:
+            return None
+        if isinstance(self.key, str):
+            return list(_take(_item(self.source, self.key, "the source"), rows))
+        return [self.key(i, {name: column[i] for name, column in self.source.items()}) for i in rows]
+
+    def _write_columns(self, writer: Writer, show: _Progress) -> None:
+        count = self.count or 0
+        keys = self._keys(self.source, 0) if count else None
+        columns = self.columns(writer)
+        step = self.rows_at_once(writer)
         for first in range(0, count, step):
             n = min(step, count - first)
             if self.shuffled:
@@ -404,6 +477,7 @@ class _Progress:
             self.line = as_flag("progress", wanted)
         self.doing = doing
         self.count, self.begin, self.last, self.done = count, time.monotonic(), 0.0, 0
+        self.first = 0  # records that an earlier call has packed
 
     def __enter__(self) -> _Progress:
         return self
@@ -423,7 +497,7 @@ class _Progress:
             print(f"\r{self.text(now - self.begin)}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def text(self, seconds: float) -> str:
-        rate = self.done / seconds if seconds else 0
+        rate = (self.done - self.first) / seconds if seconds else 0
         if not self.count:
             return f"{self.doing}: {self.done:,} records, {rate:,.0f}/s"
         left = (self.count - self.done) / rate if rate else 0

@@ -20,8 +20,10 @@ from ._errors import ClosedError, ExistsError, RecordError, of_system, shown
 from ._options import as_flag, as_items, as_names, as_path, as_text, public, show, stack_level, whole
 from ._schema import Layout, SchemaLike, fail, infer, parse
 
-_MANIFEST = "dataset.manifest"
-_OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.(manifest|sources)\Z|\.tmp\..*")
+MANIFEST = "dataset.manifest"
+PACKING = "dataset.packing"  # of libshard.pack(workers=...) that is not finished: _workers.py
+SKIPPED = "dataset.skipped"  # the samples that it left out
+_OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.(manifest|sources|packing|skipped)\Z|\.tmp\..*")
 _Finished: TypeAlias = tuple[bytes, list[tuple[str, int, int]]]  # SHA-256, and what is not finite
 _UNSEEN = re.compile("[\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # a joiner, variation selectors
 _FINISHERS = 3  # shards that are made durable and read back while the next is filled
@@ -104,9 +106,24 @@ class Writer:
         )
         self._planned = None if records is None else whole("records", records, 48)
         self._provenance = _provenance(provenance)
+        self._layout: Layout | None = None
+        self._start()
+        if self._wanted and None not in self._wanted.values():
+            self._lay_out([f for f in self._wanted.values() if f])
+        is_new = as_flag("replace", replace)
+        try:
+            self._dir, self._made = self._open_folder(is_new)
+        except OSError as e:
+            raise of_system(e, f"out={show(self._shown)}") from None
+        self._state = "open"
+
+    def _open_folder(self, replace: bool) -> tuple[str, bool]:
+        return prepare(self._out, self._shown, replace)
+
+    def _start(self) -> None:
+        """Nothing has been written."""
         self._order, self._seed = 1, 0
         self._not_finite: dict[str, list[int]] = {}
-        self._layout: Layout | None = None
         self._shard: _core.ShardWriter | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._pid = os.getpid()
@@ -115,14 +132,6 @@ class Writer:
         self._finishing: list[tuple[int, _core.ShardWriter, Future[_Finished]]] = []
         self._done: dict[int, bytes] = {}
         self._published: list[str] = []
-        if self._wanted and None not in self._wanted.values():
-            self._lay_out([f for f in self._wanted.values() if f])
-        is_new = as_flag("replace", replace)
-        try:
-            self._dir, self._made = _prepare(self._out, self._shown, is_new)
-        except OSError as e:
-            raise of_system(e, f"out={show(self._shown)}") from None
-        self._state = "open"
 
     # ---- records ----
 
@@ -224,7 +233,7 @@ class Writer:
             self._end_shard()
             self._wait(0)
             self._check_strangers()
-            shards = [(_shard_name(k), self._done[k]) for k in range(self._shard_count)]
+            shards = [(shard_name(k), self._done[k]) for k in range(self._shard_count)]
             _core.seal(self._dir, shards, self._classes, self._order, self._seed)
             if self._dir != self._out:
                 _take_place(self._dir, self._out)
@@ -275,8 +284,8 @@ class Writer:
             self.abort()
             if removed and isinstance(exc[0], BaseException):
                 exc[0].add_note(
-                    f"{self._shown}: {removed} complete shards were removed. To leave out records that do not fit, "
-                    "write to a libshard.Writer, and catch RecordError around write()"
+                    f"{self._shown}: {removed} complete shards were removed. To leave out records that do not fit, say "
+                    "on_error='skip' to libshard.pack, or write to a libshard.Writer, and catch RecordError around write()"
                 )
         elif self._state == "open":
             self.finish()
@@ -396,7 +405,7 @@ class Writer:
                     )
                 planned = min(planned, self._planned - self._count)
             self._shard = _core.ShardWriter(
-                self._layout.core, os.path.join(self._dir, _shard_name(self._shard_count)), planned, self._shard_count,
+                self._layout.core, os.path.join(self._dir, shard_name(self._shard_count)), planned, self._shard_count,
                 self._provenance + f"schema {self._layout.text}\n", self._keys, len(self._classes))  # fmt: skip
             self._room = planned
             self._in_shard = 0
@@ -422,7 +431,7 @@ class Writer:
             (
                 number,
                 shard,
-                self._pool.submit(_finish, shard, os.path.join(self._dir, _shard_name(number)), self._published),
+                self._pool.submit(_finish, shard, os.path.join(self._dir, shard_name(number)), self._published),
             )
         )
 
@@ -446,7 +455,7 @@ class Writer:
 
     def _check_strangers(self) -> None:
         """Shards of a longer run that was stopped must not stay: their dataset would be unknown."""
-        ours = {_shard_name(k) for k in range(self._shard_count)}
+        ours = {shard_name(k) for k in range(self._shard_count)}
         strange = sorted(n for n in os.listdir(self._dir) if n.endswith(".shard") and n not in ours)
         if strange:
             raise ExistsError(
@@ -539,7 +548,7 @@ def _provenance(text: str) -> str:
     return f"made by libshard.Writer\nbytes-version {_core.BYTES_VERSION}\n{own}"
 
 
-def _shard_name(number: int) -> str:
+def shard_name(number: int) -> str:
     return f"{number:05}.shard"
 
 
@@ -554,8 +563,8 @@ def _names(folder: str) -> list[str]:
     return names
 
 
-def _prepare(out: str, shown: str, replace: bool) -> tuple[str, bool]:
-    """The folder to write to, and whether it was made."""
+def prepare(out: str, shown: str, replace: bool, going_on: bool = False) -> tuple[str, bool]:
+    """The folder to write to, and whether it was made.  ``going_on``: also one that is being packed."""
     if os.path.exists(out) and not os.path.isdir(out):
         raise ExistsError(f"{shown}: a file, not a folder; nothing was touched", "exists already")
     names = _names(out) if os.path.isdir(out) else []
@@ -564,8 +573,14 @@ def _prepare(out: str, shown: str, replace: bool) -> tuple[str, bool]:
         folder = os.path.join(os.path.dirname(out), f".{os.path.basename(out)}.new")
         if os.path.isdir(folder):
             _remove(folder)
-    elif _MANIFEST in names:
+    elif MANIFEST in names:
         raise ExistsError(f"{shown}: holds a dataset; write to another folder, or with replace=True", "exists already")
+    elif PACKING in names and not going_on:
+        raise ExistsError(
+            f"{shown}: libshard.pack(workers=...) was stopped there, and left {PACKING}; go on by the same call, write to "
+            "another folder, or with replace=True",
+            "exists already",
+        )
     made = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
     _core.remove_temps(folder)
@@ -580,7 +595,7 @@ def _remove(folder: str) -> None:
         raise ExistsError(
             f"{folder}: another process writes there, {busy[0]} is its file; nothing was touched", "exists already"
         )
-    for name in sorted(_names(folder), key=lambda n: n != _MANIFEST):
+    for name in sorted(_names(folder), key=lambda n: n != MANIFEST):
         os.unlink(os.path.join(folder, name))
     os.rmdir(folder)
 

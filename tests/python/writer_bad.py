@@ -427,11 +427,11 @@ class BadUse(Case):
     def test_an_error_tells_what_was_removed(self):
         rows = [{"text": "a" * (65 if i == 9 else 9)} for i in range(10)]
         error = self.refuse("text:text[<=64]", rows, "record 9, field 'text': 65 bytes", shard_records=2)
-        self.assertRegex(error.__notes__[0], "ours: [1-4] complete shards were removed.*catch RecordError")
+        self.assertRegex(error.__notes__[0], "ours: [1-4] complete shards were removed.*on_error='skip'.*catch RecordError")
         error = self.refuse("text:text[<=64]", rows, "record 9", shard_records=20)
         self.assertFalse(hasattr(error, "__notes__"))
-        with self.assertRaisesRegex(TypeError, "libshard.pack has no option on_error=; there are names, .*compress"):
-            libshard.pack(rows, None, "ours", on_error="skip")
+        with self.assertRaisesRegex(TypeError, "libshard.pack has no option quarantine=; there are names, .*compress"):
+            libshard.pack(rows, None, "ours", quarantine=True)
 
     def test_a_column_that_is_indexed_by_labels(self):
         class Series:  # as that of pandas, whose rows were shuffled

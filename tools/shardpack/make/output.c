@@ -23,6 +23,7 @@
 #define MANIFEST     "dataset.manifest"
 #define SOURCES	     "sources"
 #define KEPT_SOURCES "dataset.sources"
+#define LEFT_OUT     "dataset.skipped" /* of libshard.pack: the samples that it left out */
 #define EXIF_SAID    "exif"
 #define DECODERS     "decoders"
 #define TEMP_PREFIX  ".tmp." /* as shard_publish() and writers make them */
@@ -85,7 +86,7 @@ static int list(const char *out_dir, struct listing *l)
 
 		if (!strcmp(name, MANIFEST))
 			l->has_manifest = true;
-		else if (!strcmp(name, KEPT_SOURCES))
+		else if (!strcmp(name, KEPT_SOURCES) || !strcmp(name, LEFT_OUT))
 			continue;
 		else if (!strcmp(name, STATE_DIR))
 			l->has_state = true;
@@ -481,7 +482,7 @@ static bool is_state_name(const char *name)
 
 static bool is_output_name(const char *name)
 {
-	return !strcmp(name, MANIFEST) || !strcmp(name, KEPT_SOURCES) || is_shard_name(name);
+	return !strcmp(name, MANIFEST) || !strcmp(name, KEPT_SOURCES) || !strcmp(name, LEFT_OUT) || is_shard_name(name);
 }
 
 int output_clear_state(const struct job *job)

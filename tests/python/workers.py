@@ -1,0 +1,738 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packing with workers: one dataset for any number of them, kills, and samples that are left out."""
+
+import collections
+import contextlib
+import errno
+import fcntl
+import io
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+import warnings
+from unittest import mock
+
+import data
+import libshard
+import numpy as np
+from libshard import _workers
+from writing import Case, shards
+
+COUNT, PER_SHARD = 100, 10
+
+
+class Source:
+    """Samples that depend on their number.  Each call is a line of the file ``calls``."""
+
+    def __init__(self, count=COUNT, add=0, bad=(), wrong=(), seconds=0.0):
+        self.count, self.add, self.bad, self.wrong, self.seconds = count, add, bad, wrong, seconds
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        with open("calls", "a") as f:
+            f.write(f"{i}\n")
+        time.sleep(self.seconds)
+        if i in self.bad:
+            raise ValueError(f"sample number {i} is broken")
+        x = np.arange(i, i + 300, dtype="i4") + self.add
+        return {"x": x[:299] if i in self.wrong else x, "label": i % 3}
+
+
+def calls():
+    with contextlib.suppress(FileNotFoundError):
+        with open("calls") as f:
+            return collections.Counter(map(int, f))
+    return collections.Counter()
+
+
+def pack(source, out="ours", workers=2, schema=None, **options):
+    return libshard.pack(source, schema, out, workers=workers, shard_records=PER_SHARD, **options)
+
+
+def rows(count=COUNT):
+    return [{"x": np.arange(i, i + 300, dtype="i4"), "label": i % 3} for i in range(count)]
+
+
+class Base(Case):
+    def setUp(self):
+        super().setUp()
+        shutil.rmtree("died", ignore_errors=True)
+        for name in ("calls", "died"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+
+    def new(self):
+        Base.setUp(self)
+
+    def in_child(self, text, **environment):
+        """Runs ``text`` as the main part of a script that imports this file."""
+        script = "import sys\nimport libshard\nfrom workers import *\nif __name__ == '__main__':\n"
+        pathlib.Path("child.py").write_text(script + "".join(f"    {line}\n" for line in text.splitlines()))
+        path = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), os.environ["PYTHONPATH"]])
+        return subprocess.Popen(
+            [sys.executable, "-W", "error", "child.py"],
+            env={**os.environ, "PYTHONPATH": path, **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def receipts(self, folder="ours"):
+        """Numbers of shards that are complete."""
+        found = set()
+        with contextlib.suppress(FileNotFoundError):
+            for line in pathlib.Path(folder, "dataset.packing").read_bytes().split(b"\n"):
+                with contextlib.suppress(ValueError, IndexError, KeyError, TypeError):
+                    found.add(json.loads(line.split(b" ", 1)[1])["shard"])
+        return found
+
+    def check_sealed(self, folder="ours", more=()):
+        names = sorted(set(os.listdir(folder)) - set(shards(folder)))
+        self.assertEqual(names, sorted(["dataset.manifest", *more]))
+        self.assertTrue(libshard.open(folder).verify(sha256=True).ok)
+
+
+# ---- the same dataset ----
+
+
+class Pair:
+    """Tuples, and an index without an iterator."""
+
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, i):
+        return np.full((4, 4, 3), i, "u1"), i % 2
+
+
+def name_of(i, sample):
+    return f"sample {i}"
+
+
+class SameForAnyNumber(Base):
+    def check(self, source, numbers=(0, 1, 2), **options):
+        usual = {name: value for name, value in options.items() if name != "start_method"}
+        want = pack(source, "theirs", None, **usual)
+        for workers in numbers:
+            self.new()
+            pack(source, "theirs", None, **usual)
+            with self.subTest(workers):
+                self.assertEqual(pack(source, "ours", workers, **options).id, want.id)
+                self.check_same()
+                self.check_sealed()
+        return want
+
+    def test_a_dataset(self):
+        want = self.check(Source(), (0, 1, 2, 7))
+        other = pack(Source(add=1), "more", 2)
+        self.assertNotEqual(other.id, want.id)
+
+    def test_each_sample_is_read_once_and_the_first_one_more(self):
+        pack(Source(), workers=2)
+        self.assertEqual(calls(), collections.Counter({**dict.fromkeys(range(COUNT), 1), 0: 2}))
+        self.new()
+        pack(Source(), workers=2, schema="x:i32[300],label:i64")
+        self.assertEqual(calls(), collections.Counter(range(COUNT)))
+
+    def test_a_list_shuffled(self):
+        want = self.check(rows(95), (0, 2, 7), order="shuffle", seed=5)
+        self.new()
+        self.assertNotEqual(pack(rows(95), order="shuffle", seed=6).id, want.id)
+
+    def test_columns(self):
+        columns = {"x": np.arange(90), "y": np.arange(270.0).reshape(90, 3), "n": [f"name {i}" for i in range(90)]}
+        self.check(columns, (0, 2), key="n", order="shuffle", seed=2)
+        self.new()
+        self.check(columns, (0, 2), key=name_of)
+
+    def test_pairs_with_names_classes_and_keys(self):
+        ds = self.check(Pair(), (0, 2), names=("picture", "label"), key=name_of, classes=["a", "b"])
+        self.assertEqual((ds.key(7), ds.classes), ("sample 7", ["a", "b"]))
+        self.new()
+        self.check([{"label": "ab"[i % 2], "x": i, "file": f"f{i}"} for i in range(40)], (0, 2), key="file",
+                   classes=["a", "b"])  # fmt: skip
+
+    def test_another_dataset_of_libshard(self):
+        ds = libshard.pack({"x": np.arange(60), "t": ["a" * (i % 9) for i in range(60)]}, {"x": None, "t": "text[<=9]"},
+                           "inner", replace=True)  # fmt: skip
+        self.check(ds.select(range(5, 60)), (0, 2), schema={"x": None, "t": "text[<=9]"})
+
+    def test_a_forked_worker(self):
+        held = [lambda: 1]  # cannot be pickled
+
+        class Inner(Source):
+            def __getitem__(self, i):
+                return {"x": i * held[0](), "label": 0}
+
+        self.check(Inner(), (2,), start_method="fork")
+
+    def test_options_of_the_writer(self):
+        self.check(Source(), (2,), compress="lz4", provenance="by hand", align=4096)
+
+    def test_replace(self):
+        pack(Source(), "ours", 0)
+        with self.assertRaisesRegex(libshard.ExistsError, "holds a dataset; write to another folder"):
+            pack(Source(add=2))
+        ds = pack(Source(add=2), replace=True)
+        self.assertEqual(ds[0]["x"][0], 2)
+        self.check_sealed()
+        self.assertEqual([n for n in os.listdir(".") if n.startswith(".ours")], [])
+
+    def test_progress(self):
+        for workers in (0, 2):
+            self.new()
+            seen = []
+            pack(Source(seconds=0.005), workers=workers, progress=lambda *a: seen.append(a))
+            self.assertEqual(seen[-1], (COUNT, COUNT))
+            self.assertGreater(len(seen), 2)
+            self.assertEqual(seen, sorted(seen))
+
+    def test_values_that_are_not_finite_are_counted(self):
+        with self.assertWarnsRegex(UserWarning, "ours: field 'x' has 40 NaN"):
+            pack([{"x": np.full(2, np.nan if i % 2 else i, "f4")} for i in range(40)])
+
+
+# ---- kills, and what the next call does ----
+
+
+class KillsParent(Source):
+    at = 57  # once
+
+    def __getitem__(self, i):
+        if i == self.at and not os.path.exists("died"):
+            for _ in range(600):  # the other worker, or this one, has completed some
+                if os.path.exists("ours/00003.shard"):
+                    break
+                time.sleep(0.05)
+            open("died", "x").close()
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)  # it ends with its parent
+        return super().__getitem__(i)
+
+
+class Resume(Base):
+    def stop_at(self, **options):
+        """A call that ends with an error at sample 57; the shards that it leaves."""
+        with self.assertRaises(libshard.RecordError):
+            pack(Source(bad=[57]), workers=options.pop("workers", 0), **options)
+        left = self.receipts()
+        self.assertEqual(left, set(range(5)))
+        os.unlink("calls")
+        return left
+
+    def expect(self, left, first=True):
+        """Calls of a call that goes on: what is missing, a sample of each shard, and sample 0 for the schema."""
+        missing = [i for i in range(COUNT) if i // PER_SHARD not in left]
+        return collections.Counter(missing + [k * PER_SHARD for k in left] + [0] * first)
+
+    def test_the_parent_is_killed(self):
+        want = pack(Source(), "theirs").id
+        self.new()
+        child = self.in_child("pack(KillsParent(), workers=2)")
+        _, said = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, -signal.SIGKILL, said)
+        with self.assertRaises(libshard.NotFoundError):
+            libshard.open("ours")
+        # Its workers have left when the lock is free, which the next call waits for.
+        _workers._Lock.of_folder("ours", "ours").close()
+        left = self.receipts()
+        self.assertTrue({3} <= left or len(left) >= 2, left)
+        os.unlink("calls")
+        ds = pack(KillsParent(), workers=2)
+        self.assertEqual(ds.id, want)
+        self.assertEqual(calls(), self.expect(left))
+        self.check_sealed()
+
+    def test_complete_shards_are_not_computed_again(self):
+        want = pack(Source(), "theirs").id
+        for workers, first in ((0, 0), (2, 0), (0, 2)):
+            self.new()
+            left = self.stop_at(workers=first) if not first else None
+            if left is None:
+                with self.assertRaises(libshard.RecordError):
+                    pack(Source(bad=[57]), workers=first)
+                left = self.receipts()
+                os.unlink("calls")
+            self.assertEqual(pack(Source(), workers=workers).id, want)
+            self.assertEqual(calls(), self.expect(left))
+            self.check_sealed()
+        # without receipts, which is what the count must see
+        self.new()
+        self.stop_at()
+        os.unlink("ours/dataset.packing")
+        self.assertEqual(pack(Source()).id, want)
+        self.assertEqual(calls(), self.expect(set()))
+
+    def test_a_receipt_that_was_cut_or_damaged(self):
+        want = pack(Source(), "theirs").id
+        for change in (lambda b: b[:-9], lambda b: b.replace(b'"records": 10', b'"records": 11', 1)):
+            self.new()
+            self.stop_at()
+            path = pathlib.Path("ours/dataset.packing")
+            before = path.read_bytes()
+            path.write_bytes(change(before))
+            self.assertNotEqual(path.read_bytes(), before)
+            self.assertEqual(pack(Source()).id, want)
+            self.assertEqual(sum(calls().values()), 60 + 4 + 1)
+
+    def test_a_shard_that_changed_or_is_gone(self):
+        want = pack(Source(), "theirs").id
+        self.new()
+        self.stop_at()
+        os.unlink("ours/00002.shard")
+        with open("ours/00003.shard", "r+b") as f:
+            f.seek(5000)
+            f.write(b"?")
+        with self.assertRaisesRegex(libshard.ExistsError, "00003.shard has changed since it was complete; remove it"):
+            pack(Source())
+        os.unlink("ours/00003.shard")
+        os.utime("ours/00001.shard")  # a copy, which has the same bytes
+        os.unlink("calls")
+        self.assertEqual(pack(Source()).id, want)
+        self.assertEqual(calls(), self.expect({0, 1, 4}))
+
+    def test_another_call_is_refused(self):
+        self.stop_at(provenance="v1")
+        left = sorted(os.listdir("ours"))
+        same = {"provenance": "v1"}
+        for source, options, said in (
+            (Source(99), same, "another length: 100, and now 99"),
+            (Source(), {}, "another provenance: "),
+            (Source(), {**same, "compress": "lz4"}, "another compress: None, and now 'lz4'"),
+            (Source(), {**same, "order": "shuffle"}, "another order: 'source', and now 'shuffle'"),
+            (Source(), {**same, "classes": ["a", "b", "c"]}, "another classes: "),
+            (Source(), {**same, "key": name_of}, "another key: None, and now 'a function'"),
+            (rows(), same, "another source: "),
+            (Source(), {**same, "schema": "x:i32[300],label:i32"}, "field 'label'"),
+            (Source(), {**same, "schema": "x:i32[300]"}, "another schema: "),
+        ):
+            with self.subTest(said), self.assertRaisesRegex((libshard.ExistsError, libshard.ArgumentError), said):
+                pack(source, workers=0, **options)
+            self.assertEqual(sorted(os.listdir("ours")), left)
+        with self.assertRaisesRegex(libshard.ExistsError, "and left 5 complete shards with another length: .* resume=False"):
+            pack(Source(99), **same)
+        with self.assertRaisesRegex(libshard.ExistsError, r"libshard.pack\(workers=...\) was stopped there"):
+            pack(Source(), workers=None)
+        ds = pack(Source(99), resume=False)
+        self.assertEqual(len(ds), 99)
+        self.check_sealed()
+
+    def test_other_samples_are_noticed(self):
+        self.stop_at()
+        for workers in (0, 2):
+            with self.assertRaisesRegex(
+                libshard.ArgumentError, "sample 0 of the source is not what it was when 00000.shard was made"
+            ):
+                pack(Source(add=1), workers=workers)
+        # Without that look, samples of two kinds would lie in one dataset: the look is what refuses them.
+        with mock.patch.object(_workers._Shards, "compare", lambda *a: None):
+            ds = pack(Source(add=1))
+        self.assertEqual([ds[i]["x"][0] for i in (0, 99)], [0, 100])
+        self.new()
+        self.stop_at()
+        self.assertEqual(pack(Source(add=1), resume=False).id, pack(Source(add=1), "theirs").id)
+
+    def test_replace_goes_on_beside_the_old_dataset(self):
+        pack(rows(), "ours", 0)
+        with self.assertRaises(libshard.RecordError):
+            pack(Source(bad=[57]), workers=0, replace=True)
+        self.assertEqual((self.receipts(".ours.new"), len(libshard.open("ours"))), (set(range(5)), COUNT))
+        os.unlink("calls")
+        pack(Source(), replace=True)
+        self.assertEqual(calls(), self.expect(set(range(5))))
+        self.check_sealed()
+        self.assertEqual([n for n in os.listdir(".") if n.startswith(".ours")], [])
+
+    def test_two_calls_at_once(self):
+        self.stop_at()
+        with open("ours/dataset.packing") as f, mock.patch.object(_workers, "_LOCK_SECONDS", 0.1):
+            fcntl.flock(f, fcntl.LOCK_EX)
+            with self.assertRaisesRegex(libshard.ExistsError, "another process packs there; nothing was touched"):
+                pack(Source())
+        self.assertEqual(self.receipts(), set(range(5)))
+
+    def test_an_error_before_any_shard_leaves_nothing(self):
+        for workers in (0, 2):
+            with self.assertRaises(libshard.RecordError):
+                pack(Source(bad=range(COUNT)), workers=workers, schema="x:i32[300],label:i64")
+            self.check_nothing()
+
+    def test_ctrl_c(self):
+        want = pack(Source(), "theirs").id
+        self.new()
+        child = self.in_child("try:\n    pack(Source(seconds=0.05), workers=2)\nexcept KeyboardInterrupt:\n    sys.exit(77)")
+        try:
+            while len(self.receipts()) < 2:
+                self.assertIsNone(child.poll())
+                time.sleep(0.02)
+        finally:
+            child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=120)
+        self.assertEqual((child.returncode, said), (77, ""))
+        left = self.receipts()
+        self.assertEqual([n for n in os.listdir("ours") if n.startswith(".tmp")], [])
+        self.assertGreaterEqual(len(left), 2)
+        os.unlink("calls")
+        self.assertEqual(pack(Source()).id, want)
+        self.assertEqual(calls(), self.expect(left))
+
+    def test_kills_at_random_moments(self):
+        kills, seed = int(os.environ.get("KILLS", "4")), int(os.environ.get("SEED", time.time_ns() % 10**6))
+        print(f"{kills} kills, seed {seed}", flush=True)
+        rng = random.Random(seed)
+        want, done, taken, runs = pack(Source(), "theirs").id, 0, 0, 0
+        while done < kills:
+            self.new()
+            sealed, killed = False, 0
+            while not sealed:
+                left, before = self.receipts(), calls()
+                runs += 1
+                child = self.in_child("pack(Source(seconds=0.004), workers=2)")
+                if done < kills and killed < 6:
+                    most = sum(before.values()) + rng.randrange(COUNT - PER_SHARD * len(left) + 5)
+                    while sum(calls().values()) < most and child.poll() is None:
+                        time.sleep(0.005)
+                    time.sleep(rng.uniform(0, 0.1))
+                    victims = [child.pid]
+                    if rng.random() < 0.5:
+                        with contextlib.suppress(FileNotFoundError):
+                            text = pathlib.Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text()
+                            victims = list(map(int, text.split())) or victims
+                    victim = rng.choice(victims)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(victim, signal.SIGKILL)
+                    done += 1
+                    killed += 1
+                _, said = child.communicate(timeout=120)
+                taken += len(left)
+                again = [i for i in (calls() - before) if i // PER_SHARD in left and i % PER_SHARD]
+                self.assertEqual(again, [], f"seed {seed}: computed again")
+                sealed = os.path.exists("ours/dataset.manifest")
+                if child.returncode == 0:
+                    self.assertTrue(sealed)
+                elif child.returncode != -signal.SIGKILL:  # a warning that a worker died is an error there
+                    self.assertRegex(said, "was ended by signal 9|before it began")
+            self.assertEqual(libshard.open("ours").id, want, f"seed {seed}")
+            self.assertTrue(libshard.open("ours").verify(sha256=True).ok)
+        print(f"{done} kills in {runs} calls, which took over {taken} shards", flush=True)
+
+
+# ---- workers and samples that fail ----
+
+
+class Dies(Source):
+    """Ends its worker at sample 25: once, or each time."""
+
+    times = 1
+
+    def __getitem__(self, i):
+        if i == 25 and len(os.listdir("died")) < self.times:
+            open(f"died/{os.getpid()}", "x").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(i)
+
+
+class DiesTwice(Dies):
+    times = 2
+
+
+class Leaves(Source):
+    def __getitem__(self, i):
+        if i == 25:
+            os._exit(3)
+        return super().__getitem__(i)
+
+
+class Odd(Exception):
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")  # cannot come out of a pickle
+
+
+class RaisesOdd(Source):
+    def __getitem__(self, i):
+        if i == 31:
+            raise Odd(1, 2)
+        return super().__getitem__(i)
+
+
+class Exits(Source):
+    def __getitem__(self, i):
+        if i == 31:
+            sys.exit("enough")
+        return super().__getitem__(i)
+
+
+class NoMemory(Source):
+    error = MemoryError("none left")
+
+    def __getitem__(self, i):
+        if i == 31:
+            raise self.error
+        return super().__getitem__(i)
+
+
+class NoFiles(NoMemory):
+    error = OSError(errno.EMFILE, "too many files")
+
+
+class Workers(Base):
+    def setUp(self):
+        super().setUp()
+        os.mkdir("died")
+
+    def new(self):
+        Workers.setUp(self)
+
+    def test_one_that_dies_is_named_and_its_shard_is_made_once_more(self):
+        want = pack(Source(), "theirs").id
+        self.new()
+        with self.assertWarnsRegex(
+            UserWarning,
+            r"worker [12] \(process [0-9]+\) was ended by signal 9 \(SIGKILL\) at the 10 samples of shard 2, which begin "
+            "with sample 20; .*they are done once more",
+        ):
+            self.assertEqual(pack(Dies()).id, want)
+        self.check_sealed()
+
+    def test_a_shard_at_which_two_die(self):
+        with self.assertWarns(UserWarning), self.assertRaisesRegex(
+            libshard.Error, "at the 10 samples of shard 2, which begin with sample 20; .* the second that ended there"
+        ):
+            pack(DiesTwice())
+        with self.assertWarns(UserWarning), self.assertRaisesRegex(libshard.Error, "ended with exit code 3 at the 10 samples"):
+            pack(Leaves(), "more", workers=1)
+        self.assertEqual(self.receipts("more"), {0, 1})
+
+    def test_what_a_sample_raises(self):
+        for workers in (0, 2):
+            self.new()
+            with self.assertRaisesRegex(
+                libshard.RecordError, "^sample 57 of the source: ValueError: sample number 57 is broken.*on_error='skip'"
+            ) as caught:
+                pack(Source(bad=[57]), workers=workers)
+            self.assertEqual(caught.exception.record, 57)
+            self.assertIsInstance(caught.exception.__cause__, ValueError)
+            if workers:
+                self.assertRegex(caught.exception.__notes__[0], r"(?s)In worker [12] \(process .*in __getitem__.*is broken")
+            else:
+                self.assertRegex(str(caught.exception), "the 5 complete shards stay, and the same call goes on with them")
+        self.new()
+        with self.assertRaisesRegex(libshard.RecordError, "sample 31 of the source: .*Odd: 1 and 2") as caught:
+            pack(RaisesOdd())
+        self.assertIsNone(caught.exception.__cause__)
+        self.assertRegex(caught.exception.__notes__[0], "in __getitem__")
+
+    def test_a_sample_that_ends_the_process(self):
+        with self.assertRaisesRegex(libshard.Error, r"worker [12] \(process [0-9]+\) failed: SystemExit: enough"):
+            pack(Exits(), on_error="skip")
+
+    def test_a_sample_that_does_not_fit(self):
+        for workers in (0, 2):
+            self.new()
+            with self.assertRaisesRegex(libshard.RecordError, r"sample 57 of the source: record 57, field 'x'.*299") as caught:
+                pack(Source(wrong=[57]), workers=workers)
+            self.assertEqual((caught.exception.record, caught.exception.field), (57, "x"))
+
+    def test_samples_are_left_out(self):
+        bad, wrong = [0, 3, 57, 99], [20, 21]
+        kept = [i for i in range(COUNT) if i not in bad + wrong]
+        ids = set()
+        for workers in (None, 0, 1, 2, 7):
+            self.new()
+            with self.assertWarnsRegex(
+                UserWarning, "ours: 6 of 100 samples were left out, and dataset.skipped in it names each; the first is "
+                "sample 0: ValueError: sample number 0 is broken"
+            ):  # fmt: skip
+                ds = pack(Source(bad=bad, wrong=wrong), workers=workers, on_error="skip")
+            ids.add(ds.id)
+            self.assertEqual([r["x"][0] for r in ds], kept)
+            lines = list(map(json.loads, pathlib.Path("ours/dataset.skipped").read_text().splitlines()))
+            self.assertEqual([line["sample"] for line in lines], sorted(bad + wrong))
+            self.assertRegex(lines[2]["reason"], "field 'x'")
+            self.check_sealed(more=["dataset.skipped"])
+        self.assertEqual(len(ids), 1)
+        self.assertEqual(sorted(os.listdir("ours")), [*shards("ours"), "dataset.manifest", "dataset.skipped"])
+        # nothing left out: the dataset of a call that fails, and no list
+        self.new()
+        want = pack(Source(), "theirs").id
+        self.assertEqual(pack(Source(), on_error="skip").id, want)
+        self.check_sealed()
+        self.assertNotIn(want, ids)
+        # the list goes with its dataset, whoever replaces that
+        with self.assertWarns(UserWarning):
+            pack(Source(bad=[4]), "more", on_error="skip")
+        pack(Source(), "more", replace=True)
+        self.check_sealed("more")
+        with self.assertWarns(UserWarning):
+            pack(Source(bad=[4]), "more", on_error="skip", replace=True)
+        np.arange(9, dtype="<i2").tofile("nine.bin")
+        data.shardpack("raw", "nine.bin", "--schema", "x:i16", "-o", "more", "--replace")
+        self.check_sealed("more", more=["dataset.sources"])
+
+    def test_a_function_decides(self):
+        for workers in (0, 2):
+            self.new()
+            seen = []
+            with self.assertWarns(UserWarning):
+                ds = pack(Source(bad=[5, 57]), workers=workers, on_error=lambda i, e: seen.append((i, type(e), os.getpid())))
+            self.assertEqual(sorted(seen), [(i, ValueError, os.getpid()) for i in (5, 57)])
+            self.assertEqual(len(ds), 98)
+            self.new()
+
+            def stop(i, e):
+                if i == 57:
+                    raise KeyError("enough") from e
+
+            with self.assertRaisesRegex(KeyError, "enough"):
+                pack(Source(bad=[5, 57]), workers=workers, on_error=stop)
+            left = self.receipts()
+            self.assertNotIn(5, left)
+            # the one that was left out by the call before is told to this one
+            if 0 in left:
+                seen.clear()
+                with self.assertWarns(UserWarning):
+                    pack(Source(bad=[5, 57]), workers=workers, on_error=lambda i, e: seen.append((i, str(e))))
+                self.assertEqual(min(seen)[:2], (5, "ValueError: sample number 5 is broken"))
+
+    def test_a_call_that_may_leave_nothing_out_makes_shorter_shards_again(self):
+        with self.assertRaises(KeyError), warnings.catch_warnings():
+            pack(Source(bad=[5, 57]), workers=0, on_error=lambda i, e: i == 57 and {}[i])
+        self.assertEqual(self.receipts(), {0, 1, 2, 3, 4})
+        want = pack(Source(), "theirs").id
+        self.assertEqual(pack(Source()).id, want)
+
+    def test_what_is_not_the_fault_of_a_sample_is_not_left_out(self):
+        for source in (NoMemory(), NoFiles()):
+            for workers in (0, 2):
+                with self.subTest(type(source)), self.assertRaisesRegex(libshard.RecordError, "sample 31 of the source"):
+                    pack(source, workers=workers, on_error="skip")
+                self.new()
+        with self.assertRaisesRegex(libshard.RecordError, "none of the 10 samples of shard 3 can be packed.*first is sample 30"):
+            pack(Source(bad=range(30, 40)), on_error="skip")
+
+    def test_the_disk_is_full(self):
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        for workers in (0, 1):
+            self.new()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, before[1]))
+            try:
+                with self.assertRaisesRegex(libshard.StorageError, "ours/00000.shard") as caught:
+                    libshard.pack(rows(), None, "ours", workers=workers, on_error="skip")
+                self.assertNotEqual(caught.exception.errno, 0)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            self.check_nothing()
+
+
+# ---- sources that cannot be divided ----
+
+
+class Grows:
+    """Of another length in each process."""
+
+    def __init__(self):
+        self.pid = os.getpid()
+
+    def __len__(self):
+        return 20 + (os.getpid() != self.pid)
+
+    def __getitem__(self, i):
+        return {"x": i}
+
+
+class Short(Source):
+    """Says that it has more samples than it has."""
+
+    def __len__(self):
+        return COUNT + 1
+
+    def __getitem__(self, i):
+        return {"x": range(COUNT)[i]}
+
+
+class IterableDataset:
+    def __iter__(self):
+        yield {"x": 1}
+
+    def __getitem__(self, i):
+        raise NotImplementedError
+
+    def __len__(self):
+        return 5
+
+
+class Opens:
+    def __init__(self):
+        self.file = open(__file__, "rb")  # noqa: SIM115
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, i):
+        return {"x": i}
+
+
+class Refused(Base):
+    def check(self, source, said, kind=libshard.ArgumentError, **options):
+        with self.assertRaisesRegex(kind, said):
+            libshard.pack(source, options.pop("schema", None), "ours", **{"workers": 2, **options})
+        self.check_nothing()
+
+    def test_sources(self):
+        for source in (iter(rows(5)), (r for r in rows(5)), IterableDataset(), {1, 2}):
+            for workers in (0, 2):
+                self.check(source, "need a source with a length and an index, and a .* is read from its begin", workers=workers)
+        self.check([{"x": np.zeros(3)}], "batched=True takes batches in turn", batched=True)
+        self.check([], "the source has no samples")
+        self.check([{"x": i} for i in range(3)], "workers=-1; must be 0", workers=-1)
+        self.check([{"x": i} for i in range(3)], "workers='2'; must be a whole number", TypeError, workers="2")
+
+    def test_what_cannot_be_pickled(self):
+        class Inner(Source):
+            pass
+
+        self.check(Inner(), "the source, a Inner, cannot be pickled.*top of a file.*start_method='fork'.*workers=0")
+        self.check(rows(5), r"key=<function .* cannot be pickled", key=lambda i, sample: str(i))
+        source = Opens()
+        with contextlib.closing(source.file):
+            self.check(source, "the source, a Opens, cannot be pickled.*open files in __getitem__, not in __init__")
+            self.check(source, r"attribute file is a _io.BufferedReader: forked workers would share its place in the file",
+                       start_method="fork")  # fmt: skip
+        source.file = io.BytesIO()
+        self.assertEqual(len(libshard.pack(source, None, "ours", workers=2, start_method="fork")), 20)
+
+    def test_a_length_that_changes(self):
+        self.check(Grows(), "the source has 21 samples in a worker, and 20 where it was given")
+        with self.assertRaisesRegex(libshard.RecordError, "sample 100 of the source: IndexError"):
+            pack(Short())
+
+    def test_options(self):
+        self.check(rows(5), "on_error='ignore'; must be one of 'fail', 'skip'", on_error="ignore")
+        self.check(rows(5), r"must be a function f\(index, exception\)", TypeError, on_error=lambda e: None)
+        self.check(rows(5), "start_method='forkserver'; must be one of 'spawn', 'fork'", start_method="forkserver")
+        self.check(rows(5), "resume= needs workers=", workers=None, resume=False)
+        self.check(rows(5), "start_method= needs workers=", workers=None, start_method="fork")
+
+    def test_a_script_without_a_main_guard(self):
+        text = "import libshard\nlibshard.pack([{'x': i} for i in range(20)], None, 'ours', workers=2, shard_records=5)\n"
+        pathlib.Path("bare.py").write_text(text)
+        done = subprocess.run([sys.executable, "bare.py"], capture_output=True, text=True, timeout=120)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("put what the script does under if __name__ == '__main__':", done.stderr)
+        self.assertIn("ended with exit code 1 before it began", done.stderr.splitlines()[-1])
+        self.check_nothing()
+
+
+if __name__ == "__main__":
+    unittest.main()
