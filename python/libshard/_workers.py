@@ -22,6 +22,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import tempfile
 import threading
@@ -30,6 +31,7 @@ import traceback
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from multiprocessing import connection, reduction
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
@@ -82,6 +84,8 @@ class _Shards(Writer):
     def __init__(self, resume: bool, *args: Any, **options: Any) -> None:
         self._resume = resume
         self._lock: _Lock | None = None
+        # of shards that are being completed: number, records, samples left out, a sample and its hash
+        self._filled: list[tuple[int, int, list[list[Any]], tuple[int, Future[str]]]] = []
         super().__init__(*args, **options)
 
     def _open_folder(self, replace: bool) -> tuple[str, bool]:
@@ -110,34 +114,40 @@ class _Shards(Writer):
     def __reduce__(self) -> tuple[Any, ...]:
         return _maker_of, (self._settings(),)
 
-    def make(self, k: int, plan: _Plan, bad: Callable[[int, Exception], None], done: Callable[[int], None]) -> _Receipt:
-        """Shard ``k``, complete; ``bad`` is told of samples to leave out, or raises."""
+    def fill(self, k: int, plan: _Plan, bad: Callable[[int, Exception], None], done: Callable[[int], None]) -> None:
+        """Make shard ``k``, which threads complete while the next one is filled; see completed().
+
+        ``bad`` is told of samples to leave out, or raises.
+        """
         first, skipped = k * self._per_shard, list[list[Any]]()
         self._shard_count, self._count, self._in_shard = k, first, 0
-        self._done.clear()
-        self._not_finite.clear()
         try:
-            compared = (
-                self._fill_by_rows(k, plan, done) if plan.is_columns else self._fill(k, plan, bad, done, skipped)
-            )
+            if plan.is_columns:
+                compared = self._fill_by_rows(k, plan, done)
+            else:
+                compared = self._fill(k, plan, bad, done, skipped)
             self._end_shard()
-            self._wait(0)
         except BaseException:
-            self._drop()
+            if self._shard is not None:
+                self._shard.close()
+                self._shard = None
             raise
-        self._published.clear()
-        path = os.path.join(self._dir, shard_name(k))
-        state = os.stat(path)
-        return {
-            "shard": k, "sha256": self._done[k].hex(), "bytes": state.st_size, "mtime_ns": state.st_mtime_ns,
-            "records": self._count - first, "not_finite": dict(self._not_finite), "skipped": skipped, "compared": compared,
-        }  # fmt: skip
+        self._filled.append((k, self._count - first, skipped, compared))
 
-    def _drop(self) -> None:
-        if self._shard is not None:
-            self._shard.close()
-            self._shard = None
-        self._stop_pool()
+    def completed(self, most: int = 0) -> Iterator[_Receipt]:
+        """Receipts of shards that are complete.  Waits until no more than ``most`` are not."""
+        while self._filled and (len(self._filled) > most or self._finishing[0][2].done()):
+            k, records, skipped, (i, compared) = self._filled[0]
+            self._not_finite.clear()
+            self._wait(len(self._finishing) - 1)
+            del self._filled[0]
+            self._published.clear()
+            state = os.stat(os.path.join(self._dir, shard_name(k)))
+            yield {
+                "shard": k, "sha256": self._done.pop(k).hex(), "bytes": state.st_size, "mtime_ns": state.st_mtime_ns,
+                "records": records, "not_finite": dict(self._not_finite), "skipped": skipped,
+                "compared": [i, compared.result()],
+            }  # fmt: skip
 
     def numbers(self, k: int, plan: _Plan) -> list[int]:
         """The samples of shard ``k``."""
@@ -147,7 +157,7 @@ class _Shards(Writer):
         return _core.shuffle(plan.seed, plan.count, first, n).tolist() if plan.shuffled else [*range(first, first + n)]
 
     def _fill(self, k: int, plan: _Plan, bad: Callable[[int, Exception], None], done: Callable[[int], None],
-              skipped: list[list[Any]]) -> list[Any]:
+              skipped: list[list[Any]]) -> tuple[int, Future[str]]:
         compared = None
         for at, i in enumerate(self.numbers(k, plan)):
             try:
@@ -167,7 +177,7 @@ class _Shards(Writer):
                 skipped.append([i, _text(e)])
                 continue
             if compared is None:
-                compared = [i, self._hash_of(k, record, key)]
+                compared = i, self._hash_of(k, record, key)
             done(at + 1)
         if compared is None:
             i, text = skipped[0]
@@ -178,20 +188,20 @@ class _Shards(Writer):
             )
         return compared
 
-    def _fill_by_rows(self, k: int, plan: _Plan, done: Callable[[int], None]) -> list[Any]:
+    def _fill_by_rows(self, k: int, plan: _Plan, done: Callable[[int], None]) -> tuple[int, Future[str]]:
         rows = self.numbers(k, plan)
         step = plan.rows_at_once(self)
         for at in range(0, len(rows), step):
             self.write_batch(*plan.rows(self, rows[at : at + step]))
             done(min(at + step, len(rows)))
-        return [rows[0], self._hash_of(k, *plan.row(self, rows[0]))]
+        return rows[0], self._hash_of(k, *plan.row(self, rows[0]))
 
     def compare(self, plan: _Plan, receipt: _Receipt) -> None:
         """Refuse to go on if a sample of a shard that was made earlier is another one now."""
         (i, before), k = receipt["compared"], receipt["shard"]
         try:
             record, key = plan.row(self, i) if plan.is_columns else plan.record(self, i)
-            now, why = self._hash_of(k, record, key), ""
+            now, why = self._hash_of(k, record, key).result(), ""
         except Exception as e:
             now, why = "", f"; it raises {_text(e)}"
         if now != before:
@@ -200,18 +210,27 @@ class _Shards(Writer):
                 "or the code has changed since, or samples are random; resume=False removes what is there and begins again"
             )
 
-    def _hash_of(self, k: int, record: Mapping[str, Any], key: str | None) -> str:
+    def _hash_of(self, k: int, record: Mapping[str, Any], key: str | None) -> Future[str]:
         """That of a shard which has this record alone."""
         assert self._layout is not None
         record = self._with_label(dict(record)) if self._class_index else record
-        with tempfile.TemporaryDirectory(prefix="libshard-") as folder:
+        folder = tempfile.mkdtemp(prefix="libshard-")
+        try:
             shard = _core.ShardWriter(self._layout.core, os.path.join(folder, shard_name(0)), 1, k, "", self._keys,
                                       len(self._classes))  # fmt: skip
+            shard.append(record, key, self._count)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+
+        def finish() -> str:
             try:
-                shard.append(record, key, self._count)
                 return shard.finish()[0].hex()
             finally:
                 shard.close()
+                shutil.rmtree(folder)
+
+        return self._threads().submit(finish)
 
     def __del__(self) -> None:
         if self._state == "open" and self._lock is None:  # a maker, whose complete shards are not its own
@@ -273,7 +292,7 @@ class _Shards(Writer):
 def _maker_of(settings: dict[str, Any]) -> _Shards:
     maker = _Shards.__new__(_Shards)
     fields = settings.pop("_fields")
-    maker.__dict__.update(settings, _made=False, _lock=None)
+    maker.__dict__.update(settings, _made=False, _lock=None, _filled=[])
     maker._start()
     maker._lay_out(fields)
     maker._state = "open"
@@ -545,12 +564,25 @@ class _Job:
     def run(self) -> None:
         todo = [k for k in range(self.shards) if k not in self.receipts]
         if not self.workers:
-            for k in todo:
-                try:
-                    receipt = self.maker.make(k, self.plan, self._bad, lambda n: self.progress(self.finished + n))
-                except _BadSample as bad:
-                    self._raise_bad(bad.sample, bad.cause)
-                self._complete(receipt)
+            try:
+                for place, k in enumerate(todo):
+                    before = self.progress.first + sum(map(self._size, todo[:place]))
+
+                    def done(n: int, before: int = before) -> None:
+                        self.progress(before + n)
+                        self._complete_all(most=2)
+
+                    self.maker.fill(k, self.plan, self._bad, done)
+                    self._complete_all(most=1)
+                self._complete_all()
+            except BaseException as e:
+                with contextlib.suppress(Error):  # what raised before says more
+                    self._complete_all()
+                if isinstance(e, _BadSample):
+                    self._raise_bad(e.sample, e.cause)
+                raise
+            finally:
+                self.maker.abort()
         elif todo:
             if self.start_method == "fork" and (files := _open_files(self.plan.source)):
                 fail(
@@ -580,6 +612,10 @@ class _Job:
             error.add_note(note)
         raise error from e
 
+    def _complete_all(self, most: int = 0) -> None:
+        for receipt in self.maker.completed(most):
+            self._complete(receipt)
+
     def _complete(self, receipt: _Receipt) -> None:
         try:
             self.lock.add(receipt)
@@ -587,7 +623,6 @@ class _Job:
             raise of_system(e, f"{self.writer._shown}: {PACKING}") from None
         self.receipts[receipt["shard"]] = receipt
         self.finished += self._size(receipt["shard"])
-        self.progress(self.finished)
 
 
 def _differing(before: Any, now: Any) -> str:
@@ -608,7 +643,10 @@ def _differing(before: Any, now: Any) -> str:
 
 class _Worker:
     def __init__(self, number: int, crew: _Crew) -> None:
-        self.number, self.shard, self.done, self.ready = number, None, 0, False
+        self.number, self.ready = number, False
+        self.shard: int | None = None  # that it fills
+        self.done = 0  # samples of it
+        self.filled: list[int] = []  # those that its threads complete
         job = crew.job
         context = multiprocessing.get_context(job.start_method)
         self.pipe, theirs = context.Pipe()
@@ -622,8 +660,6 @@ class _Worker:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         theirs.close()
-
-    shard: int | None
 
     def __str__(self) -> str:
         return f"worker {self.number} (process {self.process.pid})"
@@ -683,7 +719,7 @@ class _Crew:
         finally:
             for worker in self.workers:
                 worker.end()
-                self.drop(worker.shard)
+                self.drop(worker)
 
     def start(self) -> _Worker:
         self.started += 1
@@ -706,14 +742,18 @@ class _Crew:
             self.give(worker)
         elif kind == "done":
             (worker.done,) = said
-            job.progress(job.finished + sum(w.done for w in self.workers))
+            self.show()
+        elif kind == "filled":
+            assert worker.shard is not None
+            worker.filled.append(worker.shard)
+            self.give(worker)
         elif kind == "skipped":
             job._bad(said[0], _unpacked(said[1], said[2]))
         elif kind == "complete":
-            worker.done, worker.shard = 0, None
+            worker.filled.remove(said[0]["shard"])
             self.left -= 1
             job._complete(said[0])
-            self.give(worker)
+            self.show()
         elif kind == "bad":
             i, packed, text, trace = said
             cause = _loaded(packed)
@@ -727,19 +767,28 @@ class _Crew:
             raise error
 
     def give(self, worker: _Worker) -> None:
-        worker.shard = self.todo.pop() if self.todo else None
+        worker.shard, worker.done = (self.todo.pop() if self.todo else None), 0
         worker.send(worker.shard)  # None: it may go
 
-    def drop(self, k: int | None) -> None:
-        """A shard that a worker may have completed, and did not tell."""
-        if k is not None and k not in self.job.receipts:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(self.job.writer._dir, shard_name(k)))
+    def show(self) -> None:
+        filled = sum(self.job._size(k) for w in self.workers for k in w.filled)
+        self.job.progress(self.job.finished + filled + sum(w.done for w in self.workers))
+
+    def drop(self, worker: _Worker) -> None:
+        """Shards that a worker may have completed, and did not tell."""
+        for k in [*worker.filled, worker.shard]:
+            if k is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.job.writer._dir, shard_name(k)))
 
     def died(self, worker: _Worker) -> None:
         how, job = worker.end(), self.job
         self.workers.remove(worker)
+        self.drop(worker)
         k = worker.shard
+        if k is None and worker.filled:
+            k = worker.filled[-1]
+            worker.filled.remove(k)
         if worker.ready and k is None:
             return  # it had nothing left to do
         self.deaths[k] = self.deaths.get(k, 0) + 1
@@ -763,8 +812,7 @@ class _Crew:
                     f"{kept if job.receipts else ''}"
                 )
             again = "they are done once more"
-            self.drop(k)
-            self.todo.append(k)
+            self.todo += [k, *worker.filled]
         _core.remove_temps(job.writer._dir)
         warnings.warn(f"{text}; {again}", stacklevel=stack_level())
         self.give_source(self.start())
@@ -809,14 +857,13 @@ def _work(pipe: Any, lock: _Lock, given: tuple[_Plan, _Shards] | None) -> None:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         with contextlib.suppress(EOFError, ConnectionError):  # the parent needs no more
-            for message in _answers(pipe, given):
-                pipe.send(message)
+            _fill_shards(pipe, given)
     except BaseException as e:
         with contextlib.suppress(ConnectionError):
             pipe.send(("failed", _packed(e), _text(e), _trace(e)))
 
 
-def _answers(pipe: Any, given: tuple[_Plan, _Shards] | None) -> Iterator[tuple[Any, ...]]:
+def _fill_shards(pipe: Any, given: tuple[_Plan, _Shards] | None) -> None:
     if given is None:
         plan = _source_of(pipe.recv_bytes())
         writer = pipe.recv()
@@ -835,20 +882,31 @@ def _answers(pipe: Any, given: tuple[_Plan, _Shards] | None) -> Iterator[tuple[A
         if time.monotonic() - last >= _REPORT_SECONDS:
             last = time.monotonic()
             pipe.send(("done", n))
+            complete(most=2)
+
+    def complete(most: int = 0) -> None:
+        for receipt in writer.completed(most):
+            pipe.send(("complete", receipt))
 
     def bad(i: int, e: Exception) -> None:
         if fails:
             raise _BadSample(i, e) from e
         pipe.send(("skipped", i, _packed(e), _text(e)))
 
-    yield ("ready",)
+    pipe.send(("ready",))
     while (k := pipe.recv()) is not None:
         try:
-            receipt = writer.make(k, plan, bad, done)
-        except _BadSample as b:
-            yield "bad", b.sample, _packed(b.cause), _text(b.cause), _trace(b.cause)
-            continue
-        yield "complete", receipt
+            writer.fill(k, plan, bad, done)
+        except BaseException as e:
+            with contextlib.suppress(Error):  # what raised before says more
+                complete()
+            if not isinstance(e, _BadSample):
+                raise
+            pipe.send(("bad", e.sample, _packed(e.cause), _text(e.cause), _trace(e.cause)))
+            return
+        pipe.send(("filled",))
+        complete(most=1)
+    complete()
     writer.abort()
 
 

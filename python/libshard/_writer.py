@@ -425,15 +425,13 @@ class Writer:
         self._shard = None
         self._shard_count += 1
         self._wait(_FINISHERS - 1)
+        path = os.path.join(self._dir, shard_name(number))
+        self._finishing.append((number, shard, self._threads().submit(_finish, shard, path, self._published)))
+
+    def _threads(self) -> ThreadPoolExecutor:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_FINISHERS, thread_name_prefix="libshard")
-        self._finishing.append(
-            (
-                number,
-                shard,
-                self._pool.submit(_finish, shard, os.path.join(self._dir, shard_name(number)), self._published),
-            )
-        )
+        return self._pool
 
     def _wait(self, most: int) -> None:
         while len(self._finishing) > most:
