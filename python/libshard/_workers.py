@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 OnError: TypeAlias = Literal["fail", "skip"] | Callable[[int, Exception], Any]
 _Receipt: TypeAlias = dict[str, Any]
 
-_LOCK_SECONDS = 10.0  # to wait for workers of a parent that was killed
+_LOCK_SECONDS = 30.0  # to wait for workers of a parent that was killed
 _COMPARED_MAX = 16  # shards of an earlier call of which a sample is compared
 _REPORT_SECONDS = 0.1
 _TEXT_MAX = 500  # characters of an exception that are kept

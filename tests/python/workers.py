@@ -208,13 +208,20 @@ class KillsParent(Source):
 
     def __getitem__(self, i):
         if i == self.at and not os.path.exists("died"):
-            for _ in range(600):  # the other worker, or this one, has completed some
-                if os.path.exists("ours/00003.shard"):
-                    break
-                time.sleep(0.05)
+            while pathlib.Path("ours/dataset.packing").read_bytes().count(b"sha256") < 3:  # the other worker goes on
+                time.sleep(0.01)
             open("died", "x").close()
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(60)  # it ends with its parent
+        return super().__getitem__(i)
+
+
+class Waits(Source):
+    """Comes to no end before there is a file ``died``."""
+
+    def __getitem__(self, i):
+        while i >= 60 and not os.path.exists("died"):
+            time.sleep(0.01)
         return super().__getitem__(i)
 
 
@@ -237,14 +244,15 @@ class Resume(Base):
         want = pack(Source(), "theirs").id
         self.new()
         child = self.in_child("pack(KillsParent(), workers=2)")
-        _, said = child.communicate(timeout=120)
+        _, said = child.communicate(timeout=600)
         self.assertEqual(child.returncode, -signal.SIGKILL, said)
         with self.assertRaises(libshard.NotFoundError):
             libshard.open("ours")
         # Its workers have left when the lock is free, which the next call waits for.
-        _workers._Lock.of_folder("ours", "ours").close()
+        with mock.patch.object(_workers, "_LOCK_SECONDS", 300):
+            _workers._Lock.of_folder("ours", "ours").close()
         left = self.receipts()
-        self.assertTrue({3} <= left or len(left) >= 2, left)
+        self.assertGreaterEqual(len(left), 3)
         os.unlink("calls")
         ds = pack(KillsParent(), workers=2)
         self.assertEqual(ds.id, want)
@@ -368,20 +376,21 @@ class Resume(Base):
     def test_ctrl_c(self):
         want = pack(Source(), "theirs").id
         self.new()
-        child = self.in_child("try:\n    pack(Source(seconds=0.05), workers=2)\nexcept KeyboardInterrupt:\n    sys.exit(77)")
+        child = self.in_child("try:\n    pack(Waits(), workers=2)\nexcept KeyboardInterrupt:\n    sys.exit(77)")
         try:
             while len(self.receipts()) < 2:
                 self.assertIsNone(child.poll())
                 time.sleep(0.02)
         finally:
             child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=120)
+        _, said = child.communicate(timeout=600)
         self.assertEqual((child.returncode, said), (77, ""))
         left = self.receipts()
         self.assertEqual([n for n in os.listdir("ours") if n.startswith(".tmp")], [])
         self.assertGreaterEqual(len(left), 2)
         os.unlink("calls")
-        self.assertEqual(pack(Source()).id, want)
+        os.mkdir("died")
+        self.assertEqual(pack(Waits()).id, want)
         self.assertEqual(calls(), self.expect(left))
 
     def test_kills_at_random_moments(self):
@@ -411,7 +420,7 @@ class Resume(Base):
                         os.kill(victim, signal.SIGKILL)
                     done += 1
                     killed += 1
-                _, said = child.communicate(timeout=120)
+                _, said = child.communicate(timeout=600)
                 taken += len(left)
                 again = [i for i in (calls() - before) if i // PER_SHARD in left and i % PER_SHARD]
                 self.assertEqual(again, [], f"seed {seed}: computed again")
@@ -419,7 +428,7 @@ class Resume(Base):
                 if child.returncode == 0:
                     self.assertTrue(sealed)
                 elif child.returncode != -signal.SIGKILL:  # a warning that a worker died is an error there
-                    self.assertRegex(said, "was ended by signal 9|before it began")
+                    self.assertRegex(said, "was ended by signal 9|before it began|another process packs")
             self.assertEqual(libshard.open("ours").id, want, f"seed {seed}")
             self.assertTrue(libshard.open("ours").verify(sha256=True).ok)
         print(f"{done} kills in {runs} calls, which took over {taken} shards", flush=True)
@@ -728,7 +737,7 @@ class Refused(Base):
     def test_a_script_without_a_main_guard(self):
         text = "import libshard\nlibshard.pack([{'x': i} for i in range(20)], None, 'ours', workers=2, shard_records=5)\n"
         pathlib.Path("bare.py").write_text(text)
-        done = subprocess.run([sys.executable, "bare.py"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "bare.py"], capture_output=True, text=True, timeout=600)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("put what the script does under if __name__ == '__main__':", done.stderr)
         self.assertIn("ended with exit code 1 before it began", done.stderr.splitlines()[-1])
