@@ -168,7 +168,8 @@ class Selection(Selectable):
     """
 
     def __init__(self, dataset: Dataset, core: _core.Selection) -> None:
-        self.dataset, self._core = dataset, core
+        self.dataset: Dataset = dataset
+        self._core = core
 
     def _source(self) -> tuple[Dataset, _core.Selection | None]:
         return self.dataset, self._core
