@@ -20,6 +20,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import messages  # noqa: E402
+
 # The navigation: a page has the title of its first line.  A document of docs/ that stands nowhere
 # comes at the end of the guides.
 NAV = {
@@ -445,6 +448,7 @@ def staged(root, build, folder):
         {"Commands": [{tool: commands(pages, tool, text)} for tool, text in manuals["man1"].items()]},
         {"Reference": [
             {"Python": python(pages, os.path.join(root, "python/libshard"))},
+            {"Messages": pages.write("reference/messages.md", messages.page(root))},
             {"C": headers(pages, manuals["man3"])},
             {"Format": nav["Format"]},
         ]},
