@@ -27,7 +27,7 @@ import messages  # noqa: E402
 # comes at the end of the guides.
 NAV = {
     "Tutorials": "tutorials/photographs tutorials/tokens tutorials/boxes tutorials/ranks",
-    "Guides": "PACKING TRAINING PYTHON GPU TRANSFORM SIZING RELIABILITY MIGRATING FRAMEWORKS",
+    "Guides": "PACKING TRAINING PYTHON SILENT GPU TRANSFORM SIZING RELIABILITY MIGRATING FRAMEWORKS",
     "Project": "../CONTRIBUTING ARCHITECTURE GLOSSARY ../SECURITY ../NEWS ../tests/gauntlet/README"
     " ../tests/peers_tests/README ../python/README",
     "Figures": "../bench/RESULTS ../bench/README ../bench/peers/README ../bench/results/README",

@@ -38,7 +38,7 @@ KINDS = {
                     "another kernel. The message names what is missing."),
     "device": ("DeviceError", "3", "The GPU's driver refused, or there is no driver or GPU. `shardcat doctor` says what "
                "this machine has."),
-    "input": ("", "1", "An input of `shardpack` is left out or ends the command, as `--limit` and its like say. The "
+    "input": ("", "1", "An input of `shardpack` is left out, or ends the command, as `--on-error` says. The "
               "message names the file and the place in it. docs/PACKING.md says how bad input is handled."),
     "stopped": ("", "75", "Work is left, and nothing is lost: run the same command again."),
     "run": ("RuntimeError, ImportError and others", "", "The program around libshard: threads, forks, or a package that is not "

@@ -362,6 +362,8 @@ def make_stories(ds, images, mixed):
         (lambda: ds.split(90, 10), error, "above 0, and 1 at most"),
         (lambda: ds.split("0.8"), TypeError, "fractions='0.8'; must be a number"),
         (lambda: ds.where(lambda r: r["label"] == 3), TypeError, "name the field"),
+        (lambda: ds.where(label=[True]), TypeError, r"the field is int64.*where\(label=\[0, 1\]\).*ds.select\(mask\)"),
+        (lambda: ds.where(label=np.array([True, False])), TypeError, "the field is int64"),
         (lambda: ds.where(label=lambda: 1), TypeError, r"f\(values\), and this takes \(\)"),
         (lambda: ds.where(label=lambda values: [[1], [1, 2]]), TypeError, "array of 6 bools"),
         (lambda: ds["label"], TypeError, r"ds\[0\]\['image'\].*ds.column"),
