@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import messages  # noqa: E402
@@ -68,7 +69,14 @@ def document(text, links=lambda target: target):
             line = re.sub(r"^ {2,3}(?=([-*]|\d+\.) )", "    ", line)
             line = re.sub(r"(?<=\]\()([^)#:]+)(?=[)#])", lambda m: links(m[1]), line)
         out.append(line)
-    return "\n".join(out).lstrip("\n")
+    text = "\n".join(out).lstrip("\n")
+    return re.sub(r"^```python[^\n]*\n(?:(?!```).*\n)*```\n\n```c\b[^\n]*\n(?:(?!```).*\n)*```$", tabs, text, flags=re.M)
+
+
+def tabs(found):
+    """The same in Python and in C, of which a reader sees one."""
+    blocks = zip(("Python", "C"), found[0].split("```\n\n```c"), ("```", ""), ("", "```c"), strict=True)
+    return "\n\n".join(f'=== "{name}"\n\n' + textwrap.indent(head + code + end, "    ") for name, code, end, head in blocks)
 
 
 def notebook(text):

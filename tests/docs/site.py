@@ -70,6 +70,9 @@ assert site.document("# A\n\n- b\n  - c\n1. d\n   - e\n") == "# A\n\n- b\n    - 
 assert site.document("<!-- file: x.py -->\n```python\n  - y\n```\n") == '```python title="x.py"\n  - y\n```\n'
 assert site.document("<!-- prints -->\n```text\n<!-- z -->\n```\n```sh\n```\n") == (
     '```text title="output"\n<!-- z -->\n```\n```sh\n```\n')
+assert site.document("```python\nx\n```\n\n<!-- with: y -->\n```c\ny;\n```\nz\n") == (
+    '=== "Python"\n\n    ```python\n    x\n    ```\n\n=== "C"\n\n    ```c\n    y;\n    ```\nz\n')
+assert "===" not in site.document("```python\nx\n```\n\nthen\n\n```c\ny;\n```\n")
 
 # ---- docstrings ----
 
