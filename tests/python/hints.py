@@ -196,7 +196,7 @@ class Hints(unittest.TestCase):
             ('`"fail"`, `"substitute"`, `"mask"`', '`"fail"`, `"substitute"`, `"mask"`, `"drop"`'),
             ("| `max_steps` |", "| `max_step` |"),
             ("### `libshard.mix`\n", "### `libshard.mixed`\n"),
-            ("| `fields` | names, `None` |", "| `fields` | names |"),
+            ("| `max_steps` | number of batches, `None` |", "| `max_steps` | number of batches |"),
         ):
             self.assertEqual(page.count(old), 1, old)
             self.assertTrue(list(stale(page.replace(old, new))), new)

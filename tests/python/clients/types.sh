@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/python/clients/types.sh - what type checkers think of the installed package, and of a
 # program that uses it
+# TIMEOUT: 900
 . "${0%/*}/lib.sh"
 MYPY_CACHE_DIR=$TMPDIR/cache
 export MYPY_CACHE_DIR
