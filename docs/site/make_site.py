@@ -19,12 +19,16 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import messages  # noqa: E402
 
 # The navigation: a page has the title of its first line.  A document of docs/ that stands nowhere
 # comes at the end of the guides.
 NAV = {
     "Tutorials": "tutorials/photographs tutorials/tokens tutorials/boxes tutorials/ranks",
-    "Guides": "PACKING TRAINING PYTHON GPU TRANSFORM SIZING RELIABILITY MIGRATING FRAMEWORKS",
+    "Guides": "PACKING TRAINING PYTHON SILENT GPU TRANSFORM SIZING RELIABILITY MIGRATING FRAMEWORKS",
     "Project": "../CONTRIBUTING ARCHITECTURE GLOSSARY ../SECURITY ../NEWS ../tests/gauntlet/README"
     " ../tests/peers_tests/README ../python/README",
     "Figures": "../bench/RESULTS ../bench/README ../bench/peers/README ../bench/results/README",
@@ -65,7 +69,14 @@ def document(text, links=lambda target: target):
             line = re.sub(r"^ {2,3}(?=([-*]|\d+\.) )", "    ", line)
             line = re.sub(r"(?<=\]\()([^)#:]+)(?=[)#])", lambda m: links(m[1]), line)
         out.append(line)
-    return "\n".join(out).lstrip("\n")
+    text = "\n".join(out).lstrip("\n")
+    return re.sub(r"^```python[^\n]*\n(?:(?!```).*\n)*```\n\n```c\b[^\n]*\n(?:(?!```).*\n)*```$", tabs, text, flags=re.M)
+
+
+def tabs(found):
+    """The same in Python and in C, of which a reader sees one."""
+    blocks = zip(("Python", "C"), found[0].split("```\n\n```c"), ("```", ""), ("", "```c"), strict=True)
+    return "\n\n".join(f'=== "{name}"\n\n' + textwrap.indent(head + code + end, "    ") for name, code, end, head in blocks)
 
 
 def notebook(text):
@@ -445,6 +456,7 @@ def staged(root, build, folder):
         {"Commands": [{tool: commands(pages, tool, text)} for tool, text in manuals["man1"].items()]},
         {"Reference": [
             {"Python": python(pages, os.path.join(root, "python/libshard"))},
+            {"Messages": pages.write("reference/messages.md", messages.page(root))},
             {"C": headers(pages, manuals["man3"])},
             {"Format": nav["Format"]},
         ]},

@@ -41,7 +41,7 @@ from ._transform import Transform
 from ._writer import Writer
 
 __version__ = _version()[0]
-version_details = _version()[1]  #: the version, and those of the libraries that it uses
+version_details: str = _version()[1]  #: the version, and those of the libraries that it uses
 
 __all__ = [
     "EDGE",

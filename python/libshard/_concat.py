@@ -49,7 +49,7 @@ class Concat(Selectable):
     """
 
     def __init__(self, datasets: Iterable[Dataset | Selection]) -> None:
-        self.datasets = tuple(datasets)
+        self.datasets: tuple[Dataset | Selection, ...] = tuple(datasets)
         self._first = _dataset(self.datasets[0])  # whose schema and classes all have
         self._ends = list(accumulate(map(len, self.datasets)))
 
@@ -177,9 +177,10 @@ class Zip(Hinting):
     """
 
     def __init__(self, source: Dataset | Selection, columns: dict[str, Any]) -> None:
-        self.source, self.columns = source, columns
-        self.dataset = _dataset(source)
-        self.selection = source if isinstance(source, Selection) else None
+        self.source: Dataset | Selection = source
+        self.columns: dict[str, Any] = columns
+        self.dataset: Dataset = _dataset(source)
+        self.selection: Selection | None = source if isinstance(source, Selection) else None
         self._strings = [name for name, (c, field) in columns.items() if field and _is_string(c.schema[field])]
 
     def __len__(self) -> int:

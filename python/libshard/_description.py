@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from ._errors import ArgumentError
 from ._options import public, show
+
+if TYPE_CHECKING:
+    from ._types import FieldKind, FieldLayout, Semantic
 
 
 @dataclass(frozen=True)
@@ -18,11 +21,11 @@ class Field:
     name: str
     dtype: str  #: as NumPy calls it, or ``"bfloat16"``
     shape: tuple[int, ...]  #: of one record; of a ragged field or string, the greatest
-    kind: str = "tensor"  #: ``"tensor"``, ``"ragged"`` (the first axis varies) or ``"string"``
-    layout: str = "none"  #: ``"hwc"``, ``"chw"``, ... or ``"none"``
+    kind: FieldKind = "tensor"  #: ``"tensor"``, ``"ragged"`` (the first axis varies) or ``"string"``
+    layout: FieldLayout = "none"  #: ``"hwc"``, ``"chw"``, ... or ``"none"``
     #: ``"image"``, ``"label"``, ``"length"``, ``"tokens"``, ``"mask"``, ``"boxes"``, ``"text"`` or
     #: ``"none"``
-    semantic: str = "none"
+    semantic: Semantic = "none"
     group: int = -1  #: fields of a group lie together in a record; for a writer, -1 is a choice by size
     bytes: int = 0  #: of one record; a writer computes it
 

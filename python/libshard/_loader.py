@@ -93,6 +93,8 @@ EDGE = 8  #: a bit of ``Batch.flags``: the window is beyond its episode here, an
 class LoaderBase(Hinting, Generic[T]):
     """What loaders have in common, whatever they make of a batch."""
 
+    rank: int  #: of this process
+    world: int  #: the number of ranks
     _wide_tokens = False  # are token ids int64, whatever is stored?
     _needs_group = False  # is a share that only torchrun's variables name a guess?
     _may_use_gpu = True  # do device="cuda" and pin_memory=True do something?
@@ -258,7 +260,7 @@ class LoaderBase(Hinting, Generic[T]):
                 "memory= and pin_memory=True are both given; memory of your own is yours to page-lock: leave one out",
                 "bad argument",
             )
-        self.copy = as_flag("copy", copy)
+        self.copy: bool = as_flag("copy", copy)
         pins_ring, make_memory = self._page_locking(stream) if pins else (False, None)
         self._keeps = make_memory is not None  # is the memory of a batch its own?
         self._is_pageable = place == "cpu" and not pins and memory is None and self._may_use_gpu
@@ -276,7 +278,7 @@ class LoaderBase(Hinting, Generic[T]):
                 f"{'a mixture' if isinstance(dataset, Mixture) else 'a libshard.zip()'}, which has no neighbours of its own",
                 "bad argument",
             )
-        self.zipped = dataset if isinstance(dataset, Zip) else None
+        self.zipped: Zip | None = dataset if isinstance(dataset, Zip) else None
         if isinstance(dataset, Zip):
             if place != "cpu":
                 raise ArgumentError(
@@ -285,11 +287,11 @@ class LoaderBase(Hinting, Generic[T]):
                 )
             dataset = dataset.source
         dataset = as_source(dataset)
-        self.selection = dataset if isinstance(dataset, Selection) else None
-        self.mixture = dataset if isinstance(dataset, Mixture) else None
+        self.selection: Selection | None = dataset if isinstance(dataset, Selection) else None
+        self.mixture: Mixture | None = dataset if isinstance(dataset, Mixture) else None
         if isinstance(dataset, (Selection, Mixture)):
             dataset = dataset.dataset
-        self.dataset = opened("dataset", dataset)
+        self.dataset: Dataset = opened("dataset", dataset)
         self._window = None if around is None else (*around, window_edge)
         if around is not None and window_edge == "drop":
             of = None if self.selection is None else self.selection._core
@@ -355,7 +357,7 @@ class LoaderBase(Hinting, Generic[T]):
             transform=self._of_images and self._of_images._for(self.dataset, as_stored),
             window=around,
         )
-        self.batch_size = operator.index(batch_size)
+        self.batch_size: int = operator.index(batch_size)
         self._function_ns = self._function_wait_ns = 0  # in functions of the transform, and until they were done
         self._metrics: dict[str, int | bool] = {}  # stats() when they were asked for last
         self._place: _Place | None = None  # of a loop whose functions work ahead

@@ -38,10 +38,10 @@ class Mixture(Hinting):
         epoch_records: int,
         stop: int,
     ) -> None:
-        self.sources = tuple(sources)
+        self.sources: tuple[Dataset | Selection, ...] = tuple(sources)
         parts = [(s.dataset, s._core) if isinstance(s, Selection) else (s, None) for s in self.sources]
         given = weights or [0] * len(parts)
-        self.dataset = parts[0][0]  #: of the first source, whose fields a loader has
+        self.dataset: Dataset = parts[0][0]  #: of the first source, whose fields a loader has
         self._core = _core.Mix(tuple((d, s, w) for (d, s), w in zip(parts, given)), epoch_records, stop)
 
     @property

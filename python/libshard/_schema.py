@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from . import _core
 from ._description import Field, Schema
 from ._errors import ArgumentError, RecordError
 from ._options import show, whole
+
+if TYPE_CHECKING:
+    from ._types import FieldKind, FieldLayout, Semantic
 
 # In the order of the enumerations of shard.h.
 _DTYPES = (
@@ -29,9 +32,9 @@ _DTYPES = (
     "bool",
 )
 _SHORT = ("u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "bf16", "f32", "f64", "bool")
-_KINDS = ("tensor", "ragged", "string")
-_LAYOUTS = ("none", "hwc", "chw", "yuv420", "tokens")
-_SEMANTICS = ("none", "image", "label", "length", "tokens", "mask", "boxes", "text")
+_KINDS: tuple[FieldKind, ...] = ("tensor", "ragged", "string")
+_LAYOUTS: tuple[FieldLayout, ...] = ("none", "hwc", "chw", "yuv420", "tokens")
+_SEMANTICS: tuple[Semantic, ...] = ("none", "image", "label", "length", "tokens", "mask", "boxes", "text")
 _INTEGERS = _DTYPES[:8]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,46}\Z")
@@ -61,13 +64,14 @@ def dtype_name(dtype: Any) -> str | None:
     return name if name in _DTYPES else None
 
 
-def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor") -> Field:
+def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: FieldKind = "tensor") -> Field:
     """A field whose meaning follows from its name: ``label``, ``image`` or ``tokens``.
 
     A label gets the dtype int64, which holds all values of ``dtype`` but the greatest of uint64; a
     value above that is refused when it is written.
     """
-    layout = semantic = "none"
+    layout: FieldLayout = "none"
+    semantic: Semantic = "none"
     if name == "tokens" and len(shape) == 1 and dtype in _INTEGERS:
         layout = semantic = "tokens"
     elif kind == "tensor" and name in ("label", "image"):
@@ -76,7 +80,7 @@ def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "ten
     return Field(name, dtype, tuple(shape), kind, layout, semantic)
 
 
-def _as_said(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor") -> Field:
+def _as_said(name: str, dtype: str, shape: tuple[int, ...], kind: FieldKind = "tensor") -> Field:
     """The same of a dtype that a user chose, and that is therefore kept or refused."""
     field = with_meaning(name, dtype, shape, kind)
     if field.dtype != dtype:
@@ -88,7 +92,7 @@ def _as_said(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor"
     return field
 
 
-def _beside_pixels(name: str, text: str, word: str, of: str | None, shape: tuple[int, ...], kind: str) -> Field:
+def _beside_pixels(name: str, text: str, word: str, of: str | None, shape: tuple[int, ...], kind: FieldKind) -> Field:
     """``boxes[<=6]``, ``mask[96,96]`` or ``image[96,96,3]``: what a transform moves."""
     dtype = dtype_name(of or ("float32" if word == "boxes" else "uint8"))
     if dtype is None or (word == "boxes" and dtype != "float32") or (word == "image" and of):

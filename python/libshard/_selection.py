@@ -168,7 +168,8 @@ class Selection(Selectable):
     """
 
     def __init__(self, dataset: Dataset, core: _core.Selection) -> None:
-        self.dataset, self._core = dataset, core
+        self.dataset: Dataset = dataset
+        self._core = core
 
     def _source(self) -> tuple[Dataset, _core.Selection | None]:
         return self.dataset, self._core
@@ -401,7 +402,18 @@ def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> a
     is_one = isinstance(wanted, str) or not hasattr(wanted, "__iter__") or getattr(wanted, "ndim", 1) == 0
     values: list[Any] = [wanted] if is_one else list(wanted)  # type: ignore[arg-type]
     is_label = any(f.name == name and f.semantic == "label" for f in dataset.schema)
+    field = dataset.schema[name] if name in dataset.schema else None
+    count = sum(map(is_bool, values))
+    if count > 2:
+        raise TypeError(f"{name}={show(wanted)}: {count} bools; a mask with one bool for each record is for ds.select(mask)")
+    if count and field is not None and field.dtype != "bool":
+        raise TypeError(
+            f"{name}={show(wanted)}: the field is {field.dtype}, and its values are numbers; give numbers, such as "
+            f"where({name}=[0, 1]). A mask with one bool for each record is for ds.select(mask)"
+        )
     for i, value in enumerate(values):
+        if is_bool(value):
+            values[i] = int(value)
         if not isinstance(value, str):
             continue
         if not is_label:

@@ -135,7 +135,8 @@ class Preview:
     """Some records: pictures in a notebook, lines in a terminal.  ``ds.show()`` makes one."""
 
     def __init__(self, dataset: Shown, numbers: Sequence[int]) -> None:
-        self.dataset, self.numbers = dataset, list(numbers)
+        self.dataset: Shown = dataset
+        self.numbers: list[int] = list(numbers)
 
     def __repr__(self) -> str:
         rows = []

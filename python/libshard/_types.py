@@ -17,8 +17,12 @@ Path: TypeAlias = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 # Words that options take.
 Check: TypeAlias = Literal["device", "always", "never", "first"]
+Compress: TypeAlias = Literal["none", "lz4"]
 Corrupt: TypeAlias = Literal["fail", "substitute", "mask"]
+FieldKind: TypeAlias = Literal["tensor", "ragged", "string"]
+FieldLayout: TypeAlias = Literal["none", "hwc", "chw", "yuv420", "tokens"]
 ReadPath: TypeAlias = Literal["auto", "map", "direct", "pread"]
+Semantic: TypeAlias = Literal["none", "image", "label", "length", "tokens", "mask", "boxes", "text"]
 Shuffle: TypeAlias = Literal["auto", "sequential", "global", "windows"]
 Stop: TypeAlias = Literal["longest", "shortest"]
 Strings: TypeAlias = Literal["rows", "lists"]

@@ -8,9 +8,8 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
 from ._dataset import Dataset
@@ -19,6 +18,9 @@ from ._description import Field, Schema
 from ._errors import ClosedError, ExistsError, RecordError, of_system, shown
 from ._options import as_flag, as_items, as_names, as_path, as_text, public, show, stack_level, whole
 from ._schema import Layout, SchemaLike, fail, infer, parse
+
+if TYPE_CHECKING:
+    from ._types import Compress
 
 MANIFEST = "dataset.manifest"
 PACKING = "dataset.packing"  # of libshard.pack(workers=...) that is not finished: _workers.py
@@ -50,7 +52,7 @@ class Writer:
 
     @public("libshard.Writer")
     def __init__(self, out: str | os.PathLike[str], schema: SchemaLike | None = None, *,
-                 classes: Iterable[str] | None = None, compress: str | None = None,
+                 classes: Iterable[str] | None = None, compress: Compress | None = None,
                  shard_records: int | None = None, shard_bytes: int | None = None, records: int | None = None,
                  keys: bool = False, align: int = 0, replace: bool = False, provenance: str = "") -> None:
         """

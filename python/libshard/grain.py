@@ -61,7 +61,7 @@ class IterDataset(grain.IterDataset[dict[str, np.ndarray[Any, Any]]]):
         self._options: dict[str, Any] = {**options, "rank": rank, "world": world, "copy": True}
         self._epochs = None if epochs is None else whole("epochs", epochs, 64)
         with self._open() as loader:
-            self.batches = len(loader)  #: of an epoch
+            self.batches: int = len(loader)  #: of an epoch
 
     def _open(self) -> Loader:
         return Loader(self._source, self._batch_size, **self._options)

@@ -126,7 +126,7 @@ class Loader(LoaderBase[torch.Tensor]):
 
         All other options are those of :class:`libshard.Loader`.
         """
-        self.channels_last = as_flag("channels_last", channels_last)
+        self.channels_last: bool = as_flag("channels_last", channels_last)
         _check_tokens(tokens)
         if mesh is not None:
             if not hasattr(mesh, "get_coordinate"):
@@ -284,7 +284,7 @@ class _InOrder(SequentialSampler):
 
     def __init__(self, loader: Loader) -> None:
         super().__init__(loader.dataset)
-        self.set_epoch = loader.set_epoch
+        self.set_epoch: Callable[[int], None] = loader.set_epoch
 
 
 class _Steps:
@@ -297,7 +297,8 @@ class _Steps:
 
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
-        self.asked = self.given = 0
+        self.asked: int = 0
+        self.given: int = 0
         self.loop: Iterator[Any] | None = None
 
     def __len__(self) -> int:
@@ -355,16 +356,16 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         ``channels_last``: images that are stored as [height, width, channels] become [C, H, W]: the
         same bytes.  ``tokens``: the type of token ids, as for :class:`Loader`.
         """
-        self.selection = dataset if isinstance(dataset, Selection) else None
+        self.selection: Selection | None = dataset if isinstance(dataset, Selection) else None
         if isinstance(dataset, Selection):
             dataset = dataset.dataset
         if transform is not None:
             if isinstance(transform, Transform):
                 raise TypeError("transform: a libshard.Transform is for Loader; here it must be a function f(sample)")
             check_function("transform", transform, "sample")
-        self.dataset = opened("dataset", dataset)
-        self.transform = transform
-        self.channels_last = as_flag("channels_last", channels_last)
+        self.dataset: Dataset = opened("dataset", dataset)
+        self.transform: Callable[[dict[str, Any]], Any] | None = transform
+        self.channels_last: bool = as_flag("channels_last", channels_last)
         self._turned = _images(self.dataset) if self.channels_last else frozenset()
         if self.channels_last:
             _warn_of_others(self.dataset, self._turned, None)

@@ -70,6 +70,9 @@ assert site.document("# A\n\n- b\n  - c\n1. d\n   - e\n") == "# A\n\n- b\n    - 
 assert site.document("<!-- file: x.py -->\n```python\n  - y\n```\n") == '```python title="x.py"\n  - y\n```\n'
 assert site.document("<!-- prints -->\n```text\n<!-- z -->\n```\n```sh\n```\n") == (
     '```text title="output"\n<!-- z -->\n```\n```sh\n```\n')
+assert site.document("```python\nx\n```\n\n<!-- with: y -->\n```c\ny;\n```\nz\n") == (
+    '=== "Python"\n\n    ```python\n    x\n    ```\n\n=== "C"\n\n    ```c\n    y;\n    ```\nz\n')
+assert "===" not in site.document("```python\nx\n```\n\nthen\n\n```c\ny;\n```\n")
 
 # ---- docstrings ----
 
@@ -138,6 +141,31 @@ def nowhere(text):
 
 assert len(exported) > 90 and not nowhere(text), nowhere(text)
 assert nowhere(text.replace('<a id="shard_loader_next"></a>', "")) == ["shard_loader_next"]
+
+# ---- messages ----
+
+# What the commands say of these is in the index.  tests/python/misuse.py does the same for Python.
+index = site.messages.messages(os.getcwd())
+find = site.messages.finder(index)
+page = read(os.path.join(pages, "reference/messages.md"))
+WRONG = """shardpack images nothing -o x|shardpack images include -o x|shardpack images . -o x --resize 0|shardpack
+shardpack images . -o x --crop 9 --resize 8|shardpack images . -o x --field a:kind=b|shardpack images . -o x --split 0.8
+shardpack tokens nothing.bin -o x --seq-len 4|shardpack tokens README.md -o x --seq-len 0|shardpack raw . -o x
+shardpack build nothing|shardpack merge a b -o x|shardpack images . -o x --colour|shardpack pictures|shardpack append a
+shardcat info nothing|shardcat verify README.md|shardcat get nothing 0|shardcat info|shardcat show|shardcat stats a b
+shardcat order nothing --world 0|shardcat verify nothing --sample x|shardcat doctor a b|shardpack images . --out""".replace("\n", "|")
+said = []
+for line in WRONG.split("|"):
+    command, *words = line.split()
+    done = subprocess.run([f"{build}/bin/{command}", *words], capture_output=True, text=True, cwd=os.getcwd())
+    assert done.returncode in (1, 2, 3, 4, 5), (line, done.returncode)
+    said += [text.split(": ", 1)[1] for text in done.stderr.splitlines() if text.startswith(command + ": ")
+             and "no size was given" not in text]  # a note
+lost = [text for text in said if not find(text) and not re.search(r": (No such file|Not a dir|Is a dir)\w* ?\w*( \w+)*$", text)]
+assert not lost and len(said) > 15, lost
+assert not find("a sentence that no command says"), "anything is found"
+assert all(find(text) in page for text in said if find(text)), "the page lacks a message of the index"
+assert len(index) > 1500 and all(f"\n## {title}\n" in page for title in ("ArgumentError", "Bad input", "UserWarning"))
 
 facts = len(re.findall(r"^  \S", read("NEWS"), re.M))
 assert len(re.findall(r"^- ", read(os.path.join(pages, "NEWS.md")), re.M)) == facts

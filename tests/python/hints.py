@@ -4,10 +4,12 @@
 import ast
 import inspect
 import pathlib
+import re
 import unittest
+from typing import Literal, get_args, get_origin
 
 import libshard
-from libshard import _core
+from libshard import _core, _types
 from libshard._types import LoaderOptions
 
 PACKAGE = pathlib.Path(libshard.__file__).parent
@@ -21,6 +23,30 @@ OURS = {
     "__array_interface__",
     "__cuda_array_interface__",
 }
+# What docs/PYTHON.md has a table for: the file and the function.
+TABLES = {
+    "libshard.Loader": "_loader.LoaderBase.__init__",
+    "libshard.torch.Loader": "torch.Loader.__init__",
+    "libshard.torch.ShardDataset": "torch.ShardDataset.__init__",
+    "libshard.jax.Loader": "jax.Loader.__init__",
+    "libshard.grain.IterDataset": "grain.IterDataset.__init__",
+    "libshard.Transform": "_transform.Transform",
+    "libshard.Field": "_description.Field",
+    "libshard.pack": "_pack.pack",
+    "libshard.export": "_export.export",
+    "libshard.Writer": "_writer.Writer.__init__",
+    "libshard.open": "_dataset.open",
+    "libshard.mix": "_mix.mix",
+    "libshard.balanced": "_mix.balanced",
+    "Dataset.split": "_selection.Selectable.split",
+    "Dataset.folds": "_selection.Selectable.folds",
+    "Dataset.verify": "_dataset.Dataset.verify",
+    "Dataset.show": "_dataset.Dataset.show",
+}
+# These take the options of libshard.Loader, and have tables of what differs.
+PASS_ON = ("libshard.torch.Loader", "libshard.jax.Loader", "libshard.grain.IterDataset")
+# Exceptions and batches are made by libshard itself; Dataset is opened by libshard.open.
+UNTABLED = {"Batch", "ChannelStats", "Dataset", "Mixture", "Preview", "Schema", "Stats", "VerifyReport"}
 # What type checkers have to be told, and is no attribute: buffers have no method before 3.12, and
 # names of NumPy's are looked up by another one; and the arguments of a class that is no __new__,
 # which are held against its text.
@@ -80,7 +106,101 @@ def without_hints(source):
                 yield f"{f.name}({', '.join(bare)})"
 
 
+def options_of(where):
+    """{option: (hint, default)} of all parameters with a default, also of a dataclass, from the source."""
+    module, *names = where.split(".")
+    node = ast.parse((PACKAGE / f"{module}.py").read_text())
+    for name in names:
+        node = next(n for n in node.body if getattr(n, "name", None) == name)
+    if isinstance(node, ast.ClassDef):
+        found = [(n.target.id, n.annotation, n.value) for n in node.body if isinstance(n, ast.AnnAssign)]
+    else:
+        places, named = node.args.posonlyargs + node.args.args, node.args
+        found = list(zip(places[len(places) - len(named.defaults) :], named.defaults))
+        found = [(a.arg, a.annotation, d) for a, d in found + list(zip(named.kwonlyargs, named.kw_defaults))]
+    return {name: (ast.unparse(hint), eval(ast.unparse(d))) for name, hint, d in found if d is not None}
+
+
+def words_of(hint, default):
+    """Of a hint and a default, the values that a table has to name: words, None, True and False."""
+    found, parts = {None} if default is None else set(), [ast.parse(hint, mode="eval").body]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, ast.BinOp):  # a | b
+            parts += [part.left, part.right]
+        elif isinstance(part, ast.Constant):
+            found.add(part.value)
+        elif isinstance(part, ast.Subscript) and part.value.id == "Literal":
+            found |= set(ast.literal_eval(ast.Tuple(getattr(part.slice, "elts", [part.slice]), ast.Load())))
+        elif isinstance(part, ast.Name) and part.id == "bool":
+            found |= {True, False}
+        elif isinstance(part, ast.Name):
+            alias = getattr(_types, part.id, None)
+            found |= set(get_args(alias)) if get_origin(alias) is Literal else set()
+    return found
+
+
+def tables(page):
+    """{heading: {option: (values that are words, default)}} of the tables of options."""
+    out, heading = {}, None
+    for line in page[page.index("\n## Which options are there?\n") + 1 :].split("\n")[1:]:
+        if line.startswith("## "):
+            break
+        if line.startswith("### "):
+            heading = line[4:].strip("`")
+            out[heading] = {}
+        elif line.startswith("| `"):
+            options, values, defaults, _ = (cell.strip() for cell in line.strip("|").split(" | "))
+            words = {ast.literal_eval(w) for w in re.findall(r'`("[^`]*"|None|True|False)`', values)}
+            names, given = re.findall(r"`(\w+)`", options), re.findall(r"`([^`]*)`", defaults)
+            given *= len(names) if len(given) == 1 else 1
+            out[heading] |= {name: (words, eval(default)) for name, default in zip(names, given, strict=True)}
+    return out
+
+
+def stale(page):
+    """What the tables of a page say otherwise than the functions."""
+    said, loader = tables(page), options_of(TABLES["libshard.Loader"])
+    yield from (f"{name}: no table, or no function" for name in sorted(said.keys() ^ TABLES.keys()))
+    for heading in said.keys() & TABLES.keys():
+        real = options_of(TABLES[heading])
+        if heading in PASS_ON:
+            real = {name: option for name, option in real.items() if option != loader.get(name)}
+        yield from (f"{heading}: {name}: not in both" for name in sorted(real.keys() ^ said[heading].keys()))
+        for name in real.keys() & said[heading].keys():
+            hint, default = real[name]
+            words, shown = said[heading][name]
+            wanted = words_of(hint, default)
+            if not wanted <= words or {w for w in words - wanted if not isinstance(w, str)}:
+                yield f"{heading}: {name}: takes {wanted}, not {words}"
+            if "str" not in hint and "Any" not in hint and words - wanted:
+                yield f"{heading}: {name}: {words - wanted} is not one of its words"
+            if shown != default or type(shown) is not type(default):
+                yield f"{heading}: {name}: the default is {default!r}, not {shown!r}"
+
+
 class Hints(unittest.TestCase):
+    def test_the_tables_of_options_are_as_the_functions_are(self):
+        page = (pathlib.Path(__file__).parents[2] / "docs/PYTHON.md").read_text()
+        self.assertEqual(list(stale(page)), [])
+        for name in libshard.__all__:
+            thing = getattr(libshard, name)
+            if (inspect.isfunction(thing) or inspect.isclass(thing)) and not name.endswith("Error"):
+                defaults = [p for p in inspect.signature(thing).parameters.values() if p.default is not p.empty]
+                self.assertTrue(not defaults or f"libshard.{name}" in TABLES or name in UNTABLED, name)
+        # A table is found stale that has another default, word or option, or lacks one.
+        for old, new in (
+            ("| `prefetch` | number of batches | `2` |", "| `prefetch` | number of batches | `3` |"),
+            ("| `copy` | `True`, `False` | `False` |", "| `copy` | `True`, `False` | `0` |"),
+            ('`"fail"`, `"substitute"`, `"mask"`', '`"fail"`, `"mask"`'),
+            ('`"fail"`, `"substitute"`, `"mask"`', '`"fail"`, `"substitute"`, `"mask"`, `"drop"`'),
+            ("| `max_steps` |", "| `max_step` |"),
+            ("### `libshard.mix`\n", "### `libshard.mixed`\n"),
+            ("| `max_steps` | number of batches, `None` |", "| `max_steps` | number of batches |"),
+        ):
+            self.assertEqual(page.count(old), 1, old)
+            self.assertTrue(list(stale(page.replace(old, new))), new)
+
     def test_the_stub_is_as_the_core_is(self):
         stub = ast.parse((PACKAGE / "_core.pyi").read_text())
         self.assertEqual(list(differences(stub, _core)), [])

@@ -16,6 +16,7 @@ import inspect
 import io
 import itertools
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -275,6 +276,9 @@ def fault_of(call, error, value=None):
     return None
 
 
+raised = {}  # messages of ours, without what values they have: such a message
+
+
 def raised_by(call, **given):
     """The exception of a call, or None."""
     try:
@@ -284,8 +288,26 @@ def raised_by(call, **given):
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as e:
+        # Of the system's errors the words are the system's; and one that is cut has lost its middle.
+        if isinstance(e, libshard.Error) and not str(e).endswith(os.strerror(e.os_code)) and len(str(e)) < 500:
+            raised.setdefault(re.sub(r"\d+|'[^']*'", "", str(e))[:80], str(e))
         return e
     return None
+
+
+def hold_index():
+    """Is each message in the index that the site has?  Returns how many are not."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "docs/site"))
+    import messages
+
+    index = messages.messages(pathlib.Path(__file__).parents[2])
+    find = messages.finder(index)
+    assert find("rank is 3; must be below world, 2") and not find("rank is 3, which is not below the world of 2")
+    lost = [text for text in raised.values() if find(text) is None]
+    for text in lost:
+        print(f"not in the index of messages: {text[:250]}")
+    print(f"{len(raised)} messages, {len(lost)} of them not in the index of {len(index)}")
+    return len(lost)
 
 
 def hold(calls, seed, only=()):
@@ -344,6 +366,8 @@ def make_stories(ds, images, mixed):
         (lambda: ds.split(90, 10), error, "above 0, and 1 at most"),
         (lambda: ds.split("0.8"), TypeError, "fractions='0.8'; must be a number"),
         (lambda: ds.where(lambda r: r["label"] == 3), TypeError, "name the field"),
+        (lambda: ds.where(label=[True]), TypeError, r"the field is int64.*where\(label=\[0, 1\]\).*ds.select\(mask\)"),
+        (lambda: ds.where(label=np.array([True, False])), TypeError, "the field is int64"),
         (lambda: ds.where(label=lambda: 1), TypeError, r"f\(values\), and this takes \(\)"),
         (lambda: ds.where(label=lambda values: [[1], [1, 2]]), TypeError, "array of 6 bools"),
         (lambda: ds["label"], TypeError, r"ds\[0\]\['image'\].*ds.column"),
@@ -419,7 +443,8 @@ def main():
     whole_batch |= {"whole": np.zeros((1, 30, 3), "u1"), "whole_size": np.array([[5, 6]])}
     mixed = libshard.mix([ds, ds])
     faults = hold(make_calls(ds, images, mixed), int(os.environ.get("DRAW", "1")), sys.argv[1:])
-    return 1 if faults + hold_hints(make_stories(ds, images, mixed)) else 0
+    faults += hold_hints(make_stories(ds, images, mixed))
+    return 1 if faults + hold_index() else 0
 
 
 if __name__ == "__main__":

@@ -38,6 +38,18 @@ class Selections(unittest.TestCase):
         with self.assertRaises(TypeError):
             self.ds.where(label=1.5)
 
+    def test_where_of_bools(self):
+        flags = [True, False, True]
+        ds = libshard.pack({"flag": flags, "label": [0, 1, 1]}, None, "flags", classes=["a", "b"])
+        for wanted in ([True], True, np.bool_(True), np.array([True]), 1, [1, True]):
+            self.assertEqual(self.records(ds.where(flag=wanted)), [0, 2], wanted)
+        self.assertEqual(self.records(ds.where(flag=False)), [1])
+        self.assertEqual(self.records(ds.where(flag=[True, False])), [0, 1, 2])
+        with self.assertRaisesRegex(TypeError, r"3 bools.*ds.select\(mask\)"):
+            ds.where(flag=flags)  # a mask, or values?
+        with self.assertRaisesRegex(TypeError, "the field is int64"):
+            ds.where(label=[True, False])
+
     def test_select(self):
         chosen = self.ds.select([50, 3, 102])
         self.assertEqual(self.records(chosen), [3, 50, 102])
