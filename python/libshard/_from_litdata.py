@@ -32,7 +32,8 @@ def _names(spec: Any, prefix: str = "") -> list[str]:
         keys = keys[1] if len(keys) == 2 and isinstance(keys[1], list) and len(children) != 2 else keys
     else:
         keys = range(len(children))
-    return [n for key, child in zip(keys, children, strict=True) for n in _names(child, f"{prefix}.{key}" if prefix else str(key))]
+    named = zip([f"{prefix}.{key}" if prefix else str(key) for key in keys], children, strict=True)
+    return [name for of, child in named for name in _names(child, of)]
 
 
 def _decoder(form: str) -> Callable[[Part], Any] | None:

@@ -29,7 +29,8 @@ class _Tree:
         for at in self._metas():
             magic, version = struct.unpack_from("<II", data, at + _HEAD)
             if magic != _MAGIC or version != _VERSION:
-                self.fail(f"its meta page at byte {at} has magic {magic:#x} and version {version}, not {_MAGIC:#x} and {_VERSION}")
+                self.fail(f"its meta page at byte {at} has magic {magic:#x} and version {version}, not {_MAGIC:#x} and "
+                          f"{_VERSION}")  # fmt: skip
             main, last_and_txn = at + _HEAD + 24 + 48, at + _HEAD + 24 + 96
             flags, depth = struct.unpack_from("<HH", data, main + 4)
             entries, root = struct.unpack_from("<QQ", data, main + 32)
