@@ -165,6 +165,9 @@ VENV_wheel := ziglang==0.17.1 setuptools==84.2.1 meson==1.12.1 ninja==1.13.2
 VENV_audit := auditwheel==6.8.2 abi3audit==0.0.26 twine==7.0.0 check-wheel-contents==0.6.3
 VENV_cluster := ray==2.60.0 distributed==2026.8.0 submitit==1.5.4
 VENV_formats := numpy==2.4.6 pyarrow==26.0.1 pandas==3.1.1 webdataset==1.0.2 av==18.1.0 pillow==13.0.0
+# The torchvision that comes with it may be for another build of PyTorch; convert_writers.py does without.
+VENV_convert := torch==2.13.0 numpy==2.1.3 tfrecord==1.14.6 lmdb==3.0.0 litdata==0.2.76 \
+             mosaicml-streaming==0.13.0
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
 # Other loaders, in the versions that tests/gauntlet and tests/peers_tests have results of.
 VENV_peers := torch==2.13.0 numpy==2.4.6 accelerate==1.15.0 datasets==5.2.0 torchdata==0.11.0 grain==0.2.18 \
@@ -177,7 +180,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
-        check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
+        check-convert check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
         asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers site wheel wheel-run wheel-parts commands check-wheel install uninstall deps clean help FORCE
 
@@ -387,6 +390,8 @@ check-peers-tests: $(VENV)/peers/libshard ## by hand: tests of other loaders, ag
 check-frameworks: all $(VENV)/frameworks/libshard ## by hand: what each framework does, and docs/FRAMEWORKS.md
 	$(Q)$(call run_tests,$(wildcard tests/frameworks/_*.sh))
 	$(Q)cat $(BUILD)/frameworks
+check-convert: all $(VENV)/convert/packages ## by hand: libshard.convert, with files of each format's own writer
+	$(Q)$(call run_tests,$(wildcard tests/python/clients/_convert.sh))
 check-cluster: ## by hand: packing by Slurm, Open MPI, ssh, Ray, ... on this machine, with kills; T=pattern, SEED=n
 	$(call install_missing,cluster)
 	$(again) cluster-run

@@ -42,6 +42,8 @@ PyMODINIT_FUNC PyInit__core(void)
 	static PyMethodDef functions[] = {
 		{"version", version, METH_NOARGS,
 		 "version()\n--\n\nVersion of the C library, and of the libraries in it."},
+		{"crc32c", crc32c, METH_VARARGS,
+		 "crc32c(data, slow=False, /)\n--\n\nCRC-32C of bytes; `slow`: without the processor's instruction."},
 		{"_array", array_unpickle, METH_VARARGS,
 		 "_array(dtype, shape, data, /)\n--\n\nAn array that was pickled."},
 		{"describe", source_describe, METH_O,

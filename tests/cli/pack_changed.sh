@@ -12,6 +12,12 @@ head -c $((40 * 3073)) /dev/zero >cifar/test_batch.bin
 import struct
 open("mnist/t10k-images-idx3-ubyte", "wb").write(struct.pack(">4I", 2051, 40, 28, 28) + bytes(40 * 784))
 open("mnist/t10k-labels-idx1-ubyte", "wb").write(struct.pack(">2I", 2049, 40) + bytes(40))
+import tarfile
+with open("extents.csv", "w") as f:
+    f.write("path,offset,bytes,label\n")
+    for m in tarfile.open("images.tar").getmembers():
+        if m.isfile():
+            f.write("images.tar,%d,%d,1\n" % (m.offset_data, m.size))
 EOF
 gzip -1 --no-name <images.tar >packed.tar.gz
 "$PYTHON" -c 'import shutil; shutil.make_archive("images", "zip", "src")'
@@ -92,6 +98,7 @@ changes tokens.bin tokens tokens.bin --seq-len 8 --dtype u16
 changes cifar/test_batch.bin cifar cifar --split test
 changes mnist/t10k-labels-idx1-ubyte mnist mnist --split test
 changes images.tar images images.tar "${pixels[@]}"
+changes images.tar images extents.csv --extents "${pixels[@]}"
 changes packed.tar.gz images packed.tar.gz "${pixels[@]}"
 changes images.zip images images.zip "${pixels[@]}"
 # Files of their own: one that the last part reads.

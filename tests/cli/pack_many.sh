@@ -38,6 +38,10 @@ with tarfile.open("t.tar", "w") as tar:
         info = tarfile.TarInfo(name)
         info.size = len(png)
         tar.addfile(info, io.BytesIO(png))
+with tarfile.open("t.tar") as tar, open("e.csv", "w") as e:
+    e.write("path,offset,bytes,label\n")
+    for m in tar:
+        e.write(f"t.tar,{m.offset_data},{m.size},{m.name[6:8]}\n")
 EOF2
 
 # many OUT ARGUMENTS...: plan so
@@ -73,6 +77,7 @@ break_pack shelf.c 's/> SHELF_MEMORY_BYTES/> SIZE_MAX \/ 8/'
 
 little_memory images t.csv --field caption:kind=text,max=64 --crop 8
 little_memory images - --crop 8 # a list on standard input
+as_in_memory images e.csv --extents --crop 8
 little_memory images src --labels l.csv --crop 8
 as_in_memory images src --label-regex '_([0-9]*)/' --crop 8
 as_in_memory images t.tar --crop 8

@@ -57,7 +57,7 @@ TEST(an_allocation_that_fails_is_no_bad_row)
 		struct seen seen = {.right = true};
 
 		left = tried;
-		code = path_table_read(name, name, NULL, "label", &r, NULL, take, &seen);
+		code = path_table_read(name, name, NULL, "label", &r, false, NULL, take, &seen);
 		CHECK(code == EXIT_IO || (code == EXIT_DONE && seen.rows == 1));
 		CHECK(seen.right && !seen.bad);
 	}

@@ -119,6 +119,10 @@ bool number_slice(PyObject *slice, Py_ssize_t *first, Py_ssize_t *stop, Py_ssize
 
 PyObject *number_scalar(uint32_t dtype, const void *at); /* an int, float or bool */
 
+/* ---- py_crc32c.c: crc32c(data, slow=False) of the module ---- */
+
+PyObject *crc32c(PyObject *self, PyObject *args);
+
 /* ---- py_view.c: a schema, described to Python ---- */
 
 PyObject *schema_fields(const struct shard_schema *s); /* a list with a dict for each field */

@@ -686,7 +686,8 @@ bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe 
  *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token each; field_part.c
  *   input 2 - 24117 c.jpg                     ... and of images without a label;
  *   input 2 0,4 24117 c.jpg                   ... and of images that may have several; classes.c
- *   input 3 0 24117 c.jpg#2                   ... and of the same file again, in another row;
+ *   input 3 0 24117 c.jpg#2                   ... and of the same file again, in another row, or
+ *   input 3 0 900 a.bin/0#2 1 0               of the same part of a file;
  *   input 4 - 0 d.jpg !missing No%20such...   ... and of a bad one, whose class may be unknown;
  *                                             bad_input.c
  *   inputs 3
@@ -771,7 +772,7 @@ struct plan_input {
 	uint32_t class_idx; /* PLAN_NO_CLASS: it has none, or may have several */
 	uint32_t file;	    /* PLAN_NO_FILE: it is a file of its own */
 	uint64_t offset, source_bytes;
-	uint64_t row;	     /* of the rows that have this file, from 1 */
+	uint64_t row;	     /* of the rows that have this path, from 1 */
 	const char *classes; /* of images that may have several labels, else NULL; classes.c */
 	/* In the plan's text; fixed records have neither. */
 	const char *encoded_path;

@@ -88,7 +88,7 @@ static bool grow_inputs(struct plan *p)
 
 int plan_add_input(struct plan *p, const struct plan_input *in, const char *path, const char *fields)
 {
-	assert(in->row <= PLAN_ROWS_MAX && (in->row < 2 || in->file == PLAN_NO_FILE));
+	assert(in->row <= PLAN_ROWS_MAX);
 	if (!grow_inputs(p))
 		return out_of_room(p);
 	note_formats(&p->recipe, path, fields);
@@ -104,7 +104,7 @@ int plan_add_input(struct plan *p, const struct plan_input *in, const char *path
 	text_encode(&p->text, path, strlen(path), true);
 	if (in->row > 1)
 		text_format(&p->text, "#%" PRIu64, in->row);
-	else if (in->file != PLAN_NO_FILE)
+	if (in->file != PLAN_NO_FILE)
 		text_format(&p->text, " %" PRIu32 " %" PRIu64, in->file, in->offset);
 	text_add(&p->text, fields, strlen(fields));
 	text_add(&p->text, "\n", 1);
@@ -528,7 +528,7 @@ static const char *judge_input(const struct plan *plan, struct words *l, char *p
 	if (!take_input(l, path, &row))
 		return "not a path below the source";
 	if (words_u64(l, ' ', PLAN_FILES_MAX, &file) &&
-	    (row > 1 || !words_u64(l, ' ', PLAN_BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
+	    (!words_u64(l, ' ', PLAN_BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
 	*bad = take_bad(l);
 	if (!is_label(plan, label, *bad))

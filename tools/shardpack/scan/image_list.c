@@ -287,6 +287,8 @@ void image_list_free(struct image_list *images)
 		image_list_free(images->every);
 	free(images->every);
 	images->every = NULL;
+	free(images->container);
+	images->container = NULL;
 	text_free(&images->next.names);
 	images->next.count = 0;
 	shelf_free(images->text.shelf, images->item);

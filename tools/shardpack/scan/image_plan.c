@@ -209,6 +209,25 @@ static void tell_of_repeated(const struct image_list *images, const struct repea
 			  image_list_path(images, r->field_example), q->recipe->field[r->field_of_first].name);
 }
 
+/* Rows of one path: only parts of files can differ in their place. */
+static bool same_place(const struct image_item *a, const struct image_item *b)
+{
+	return a->file == b->file && a->offset == b->offset && (a->file == PLAN_NO_FILE || a->bytes == b->bytes);
+}
+
+/* With --extents: a key that two images have would not say which of them a record is. */
+static int refuse_place(const struct image_list *images, uint64_t i, const struct image_item *a,
+			const struct image_item *b)
+{
+	const struct plan_file *file = images->request->plan->file;
+
+	return fail(EXIT_BAD,
+		    "%s: '%s' is the key of two images, %" PRIu64 " bytes at offset %" PRIu64 " of %s and %" PRIu64
+		    " bytes at offset %" PRIu64 " of %s; give each a key of its own in a column 'key'",
+		    images->request->root->name, image_list_path(images, i), a->bytes, a->offset, file[a->file].path,
+		    b->bytes, b->offset, file[b->file].path);
+}
+
 /*
  * Images [first, end) of `order` have one path: number the rows among them, and further inputs of
  * one.  *most is the largest number.
@@ -218,10 +237,15 @@ static int number_run(struct image_list *images, const uint64_t *order, uint64_t
 	uint64_t good_rows = 0, good_others = 0;
 	uint32_t row = 0;
 	bool counted = false;
+	const struct image_item *good = NULL;
 
 	*most = 0;
 	for (uint64_t i = first; i < end; i++) {
 		struct image_item *x = &images->item[order[i]];
+
+		if (!image_list_is_bad(images, order[i]) && x->in_table && good && !same_place(good, x))
+			return refuse_place(images, order[i], good, x);
+		good = image_list_is_bad(images, order[i]) || !x->in_table ? good : x;
 
 		if (*most == PLAN_ROWS_MAX && (x->in_table || x->further))
 			return fail(EXIT_BAD, "%s/%s: more than the limit of %" PRIu32 " rows",
@@ -592,7 +616,7 @@ static int plan_image(struct image_list *images, uint64_t i, const struct classe
 	const struct image_item *x = &images->item[i];
 	struct plan_input in = {.class_idx = PLAN_NO_CLASS,
 				.source_bytes = x->bytes,
-				.file = x->row > 1 ? PLAN_NO_FILE : x->file,
+				.file = x->file,
 				.offset = x->offset,
 				.row = x->row};
 	uint64_t first, end;

@@ -22,6 +22,7 @@
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
@@ -153,6 +154,13 @@ static bool warn_of_other_name(const struct request *r, const char *table, const
 
 #define MISSING_LOOKED 100 /* files: a dozen of names are tried for each */
 
+/* Where the image of a row is, and the key of its record. */
+struct found {
+	char path[2 * PLAN_PATH_BYTES_MAX]; /* the key; empty if the row is bad and has none */
+	uint64_t bytes, offset;
+	uint32_t file; /* PLAN_NO_FILE: its own, at `path` */
+};
+
 struct image_table {
 	const struct request *request;
 	struct image_list *images;
@@ -164,6 +172,8 @@ struct image_table {
 	size_t text;		       /* which of them this is */
 	bool warned;		       /* that a text looks like a list */
 	unsigned looked;	       /* missing files that were looked for elsewhere */
+	struct text listed;	       /* with --extents: the path of the last good row, and the file that it is */
+	uint32_t file;
 	uint64_t filled[RECIPE_NAMED_MAX]; /* empty cells of each column that have its default */
 };
 
@@ -268,8 +278,8 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 	return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", root->name, t->path, line, listed, strerror(errno));
 }
 
-/* The image of a row. */
-static int find_image(struct image_table *t, const struct path_row *row, char *out, struct stat *st)
+/* The file of a row. */
+static int find_file(struct image_table *t, const struct path_row *row, char *out, struct stat *st)
 {
 	const char *suffix = t->request->o->path_suffix;
 	char *with = suffix ? xasprintf("%s%s", row->path, suffix) : NULL;
@@ -281,6 +291,136 @@ static int find_image(struct image_table *t, const struct path_row *row, char *o
 		t->looked = warn_of_other_name(t->request, t->path, t->folder, row->line, row->path, out)
 				    ? MISSING_LOOKED
 				    : t->looked + 1;
+	return rc;
+}
+
+/* ---- images that are parts of files: --extents ---- */
+
+/* The file at `path` below the root, which is opened when the first row names it. */
+static int open_container(struct image_table *t, const char *path)
+{
+	struct image_list *l = t->images;
+	const struct request *r = t->request;
+	uint64_t low = 0, high = l->container_count, middle;
+	int rc, order;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		order = strcmp(path, r->plan->file[l->container[middle]].path);
+		if (!order) {
+			t->file = l->container[middle];
+			return EXIT_DONE;
+		}
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	/* Never unpacked: an offset is one of the file as it lies there. */
+	rc = source_files_add(r->source_files, r->plan, path, &t->file);
+	if (rc != EXIT_DONE)
+		return rc;
+	grow(&l->container, &l->container_capacity, l->container_count + 1, sizeof(*l->container));
+	memmove(l->container + low + 1, l->container + low, (l->container_count - low) * sizeof(*l->container));
+	l->container[low] = t->file;
+	l->container_count++;
+	return EXIT_DONE;
+}
+
+/* The file of a row, into t->file.  Rows of one file mostly follow each other. */
+static int find_container(struct image_table *t, const struct path_row *row)
+{
+	char path[2 * PLAN_PATH_BYTES_MAX];
+	struct stat st;
+	int rc;
+
+	if (t->listed.bytes && !strcmp(t->listed.data, row->path))
+		return EXIT_DONE;
+	rc = find_file(t, row, path, &st);
+	if (rc == EXIT_DONE && !S_ISREG(st.st_mode))
+		rc = bad_row(t, row->line, SHARD_MISS_VALUE, "'%.150s' is not a regular file, which --extents needs",
+			     row->path);
+	if (rc == EXIT_DONE)
+		rc = open_container(t, path);
+	t->listed.bytes = 0;
+	if (rc == EXIT_DONE)
+		text_add(&t->listed, row->path, strlen(row->path) + 1);
+	return rc;
+}
+
+/* A number of a row.  PLAN_BYTES_MAX is far beyond any file. */
+static int take_extent(struct image_table *t, const struct path_row *row, enum extent_key key, const char *name,
+		       uint64_t *out)
+{
+	const char *text = row->extent[key];
+
+	if (!text || !text[0])
+		return bad_row(t, row->line, SHARD_MISS_INCOMPLETE, "no %s for '%.150s', which --extents needs", name,
+			       row->path);
+	if (!text_u64(text, strlen(text), out))
+		return bad_row(t, row->line, SHARD_MISS_VALUE,
+			       "%s '%.60s' of '%.100s' is not a whole number from %d to 2^64 - 1 in decimal digits",
+			       name, text, row->path, key == EXTENT_BYTES);
+	return EXIT_DONE;
+}
+
+/* The key of its record: as the row says, or the path of the file and the offset in it. */
+static int take_key(struct image_table *t, const struct path_row *row, uint64_t offset, struct found *out)
+{
+	const char *key = row->extent[EXTENT_KEY], *file = t->request->plan->file[t->file].path;
+
+	if (!key)
+		snprintf(out->path, sizeof(out->path), "%s/%" PRIu64, file, offset);
+	else if (strlen(key) < PLAN_PATH_BYTES_MAX && text_stays_below(key))
+		strcpy(out->path, key);
+	else
+		return bad_row(t, row->line, SHARD_MISS_KEY,
+			       "key '%.100s' must be 1 to %d bytes, without an empty part, '.' or '..' between slashes",
+			       key, PLAN_PATH_BYTES_MAX - 1);
+	if (strlen(out->path) < PLAN_PATH_BYTES_MAX)
+		return EXIT_DONE;
+	out->path[0] = '\0';
+	return bad_row(t, row->line, SHARD_MISS_KEY,
+		       "the path of its file is too long for a key; give it a column 'key'");
+}
+
+static int find_extent(struct image_table *t, const struct path_row *row, struct found *out)
+{
+	uint64_t offset = 0, bytes = 0, all;
+	int rc = find_container(t, row);
+
+	if (rc == EXIT_DONE)
+		rc = take_extent(t, row, EXTENT_OFFSET, "offset", &offset);
+	if (rc == EXIT_DONE)
+		rc = take_key(t, row, offset, out);
+	if (rc == EXIT_DONE)
+		rc = take_extent(t, row, EXTENT_BYTES, "bytes", &bytes);
+	if (rc != EXIT_DONE)
+		return rc;
+	all = source_file_bytes(t->request->source_files, t->file);
+	if (!bytes)
+		return bad_row(t, row->line, SHARD_MISS_VALUE, "bytes 0 of '%.150s': an image has at least one",
+			       row->path);
+	if (offset > all || bytes > all - offset)
+		return bad_row(t, row->line, SHARD_MISS_VALUE,
+			       "%" PRIu64 " bytes at offset %" PRIu64 " are not within '%.100s', which has %" PRIu64,
+			       bytes, offset, row->path, all);
+	out->file = t->file;
+	out->offset = offset;
+	out->bytes = bytes;
+	return EXIT_DONE;
+}
+
+/* The image of a row. */
+static int find_image(struct image_table *t, const struct path_row *row, struct found *out)
+{
+	struct stat st = {0};
+	int rc;
+
+	if (t->request->o->extents)
+		return find_extent(t, row, out);
+	rc = find_file(t, row, out->path, &st);
+	out->bytes = out->path[0] ? input_file_bytes(&st) : 0;
 	return rc;
 }
 
@@ -432,7 +572,7 @@ static int find_fields(struct image_table *t, const struct path_row *row)
 }
 
 /* The label of a row, into `out` of CLASS_NAME_BYTES_MAX + 1. */
-static int find_label(struct image_table *t, const struct path_row *row, char *out)
+static int find_label(struct image_table *t, const struct path_row *row, const struct found *found, char *out)
 {
 	char where[3 * FILES_PATH_BYTES];
 	struct bad_input bad = {0};
@@ -441,7 +581,8 @@ static int find_label(struct image_table *t, const struct path_row *row, char *o
 	if (!row->label) {
 		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->root->name, t->path,
 			 row->line, row->path);
-		rc = labels_find(t->images->labels, where, row->path, NULL, out, &bad);
+		rc = labels_find(t->images->labels, where, t->request->o->extents ? found->path : row->path, NULL, out,
+				 &bad);
 		return bad_input_is(&bad, rc) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : rc;
 	}
 	if (recipe_is_multi_label(t->request->recipe)) {
@@ -457,21 +598,18 @@ static int find_label(struct image_table *t, const struct path_row *row, char *o
 	return EXIT_DONE;
 }
 
-/* A bad row.  `path` is empty if it has none that can be. */
-static int add_bad(struct image_table *t, const struct path_row *row, const char *path, const char *label,
-		   const struct stat *st)
+/* A bad row. */
+static int add_bad(struct image_table *t, const struct path_row *row, const struct found *f, const char *label)
 {
 	char name[PLAN_PATH_BYTES_MAX];
 
-	if (!path[0] && !image_list_row(t->path, row->line, name))
+	if (!f->path[0] && !image_list_row(t->path, row->line, name))
 		return fail(EXIT_BAD, "%s/%s: the name is too long", t->request->root->name, t->path);
-	return image_list_add_bad(t->images, path[0] ? path : name, label, path[0] ? input_file_bytes(st) : 0,
-				  PLAN_NO_FILE, 0, &t->bad);
+	return image_list_add_bad(t->images, f->path[0] ? f->path : name, label, f->bytes, f->file, f->offset, &t->bad);
 }
 
 /* The inputs of a row whose image and label are good: one, or with pick=each one for each text. */
-static int add_inputs(struct image_table *t, const struct path_row *row, const char *path, const char *label,
-		      const struct stat *st)
+static int add_inputs(struct image_table *t, const struct path_row *row, const struct found *f, const char *label)
 {
 	struct path_row input = *row;
 	struct bad_input differ = {0};
@@ -479,16 +617,16 @@ static int add_inputs(struct image_table *t, const struct path_row *row, const c
 
 	if (differ.reason) {
 		bad_row(t, row->line, differ.reason, "%s", differ.message);
-		rc = add_bad(t, row, path, label, st);
+		rc = add_bad(t, row, f, label);
 	}
 	for (t->text = 0; rc == EXIT_DONE && !differ.reason && t->text < t->each.count; t->text++) {
 		t->bad.reason = 0;
 		t->images->further = t->text > 0;
 		rc = text_each_at(&t->each, t->text, input.value) ? find_fields(t, &input) : out_of_memory();
 		if (bad_input_is(&t->bad, rc))
-			rc = add_bad(t, row, path, label, st);
+			rc = add_bad(t, row, f, label);
 		else if (rc == EXIT_DONE)
-			rc = image_list_add(t->images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, &t->fields);
+			rc = image_list_add(t->images, f->path, label, f->bytes, f->file, f->offset, &t->fields);
 	}
 	t->text = 0;
 	t->images->further = false;
@@ -499,28 +637,29 @@ static int add_inputs(struct image_table *t, const struct path_row *row, const c
 static int add_row(void *context, const struct path_row *row)
 {
 	struct image_table *t = context;
-	char path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1];
-	struct stat st = {0};
+	char label[CLASS_NAME_BYTES_MAX + 1];
+	struct found found;
 	bool labelled;
 	int rc = EXIT_DONE;
 
-	path[0] = '\0';
+	found.path[0] = '\0';
+	found.bytes = found.offset = 0;
+	found.file = PLAN_NO_FILE;
 	t->bad.reason = 0;
 	t->images->table = row->label ? t->path : NULL;
 	t->images->line = row->line;
 	if (row->bad)
 		bad_row(t, row->line, row->bad->reason, "%s", row->bad->message);
 	if (row->path)
-		rc = find_image(t, row, path, &st);
+		rc = find_image(t, row, &found);
 	if (rc != EXIT_DONE && !bad_input_is(&t->bad, rc))
 		return rc;
 	/* Of a bad row, too: it tells which classes there are. */
-	rc = row->path && (row->label || !row->bad) ? find_label(t, row, label) : EXIT_BAD;
+	rc = row->path && (row->label || !row->bad) ? find_label(t, row, &found, label) : EXIT_BAD;
 	labelled = rc == EXIT_DONE;
 	if (!labelled && !bad_input_is(&t->bad, rc))
 		return rc;
-	return t->bad.reason ? add_bad(t, row, path, labelled ? label : NULL, &st)
-			     : add_inputs(t, row, path, label, &st);
+	return t->bad.reason ? add_bad(t, row, &found, labelled ? label : NULL) : add_inputs(t, row, &found, label);
 }
 
 int image_table_add(struct image_list *images, const char *path)
@@ -539,7 +678,7 @@ int image_table_add(struct image_list *images, const char *path)
 	images->in_table = true;
 	if (rc == EXIT_DONE)
 		rc = path_table_read(file, name, r->o->path_key, labels_given(r->o) ? NULL : key, r->recipe,
-				     images->text.shelf, add_row, &t);
+				     r->o->extents, images->text.shelf, add_row, &t);
 	for (uint32_t i = 0; rc == EXIT_DONE && i < r->recipe->field_count; i++)
 		if (t.filled[i])
 			note("%s: %" PRIu64 " empty cell%s in column %s: packed as %s", name, t.filled[i],
@@ -547,6 +686,7 @@ int image_table_add(struct image_list *images, const char *path)
 	images->table = NULL;
 	images->in_table = false;
 	text_free(&t.fields);
+	text_free(&t.listed);
 	free(name);
 	return rc;
 }

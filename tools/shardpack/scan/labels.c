@@ -115,8 +115,8 @@ static int open_list(struct labels *l, const struct request *r)
 		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl",
 				  r->o->label_list);
 	l->text.shelf = r->plan->text.shelf;
-	rc = path_table_read(r->o->label_list, r->o->label_list, r->o->path_key, key, NULL, l->text.shelf, add_entry,
-			     l);
+	rc = path_table_read(r->o->label_list, r->o->label_list, r->o->path_key, key, NULL, false, l->text.shelf,
+			     add_entry, l);
 	if (rc != EXIT_DONE)
 		return rc;
 	if (!shelf_sort(l->text.shelf, l->entry, l->count, sizeof(*l->entry), compare_entries, l))

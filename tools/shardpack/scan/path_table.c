@@ -27,6 +27,7 @@
 struct reading {
 	const char *name, *path_key, *label_key; /* path_key NULL: the usual names */
 	const struct recipe *columns;		 /* never NULL */
+	bool extents, is_list;			 /* is_list: of labels, beside the images */
 	int (*each)(void *context, const struct path_row *row);
 	void *context;
 	uint64_t row_count;
@@ -48,6 +49,7 @@ static const char *const likely_paths[] = {"path",	"file_name",  "image",	    "f
 static const char *const likely_labels[] = {"label",	  "labels",   "class",	"classes", "class_name",
 					    "label_name", "category", "target", NULL};
 #define NAMES_SHOWN_BYTES 200
+static const char *const extent_keys[EXTENT_KEYS] = {"offset", "bytes", "key"};
 
 /* Path and label of `row` may be empty, and the path NULL if something is wrong. */
 static int row_done(struct reading *r, struct path_row *row, struct bad_input *bad)
@@ -201,7 +203,8 @@ static int refuse_twin(const struct reading *r, const struct names *head, uint64
 }
 
 /* Where path, label and extra columns are; -1 for a label that is not asked for, and for what all rows may lack. */
-static int settle_columns(struct reading *r, const struct names *head, uint64_t line, int *path, int *label, int *extra)
+static int settle_columns(struct reading *r, const struct names *head, uint64_t line, int *path, int *label, int *extra,
+			  int extent[EXTENT_KEYS])
 {
 	struct bad_input bad = {0};
 	char there[NAMES_SHOWN_BYTES];
@@ -223,6 +226,20 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 	if (refuse_twin(r, head, line, *path) != EXIT_DONE ||
 	    (*label >= 0 && refuse_twin(r, head, line, *label) != EXIT_DONE))
 		return EXIT_BAD;
+	for (size_t i = 0; i < EXTENT_KEYS; i++) {
+		extent[i] = find_column(head, extent_keys[i]);
+		if (r->extents && extent[i] < 0 && i != EXTENT_KEY)
+			return fail(EXIT_BAD,
+				    "%s: line %" PRIu64
+				    ": no column is called %s, which --extents needs; the columns are %s",
+				    r->name, line, extent_keys[i], list_names(head, there));
+		if (r->extents && extent[i] >= 0 && refuse_twin(r, head, line, extent[i]) != EXIT_DONE)
+			return EXIT_BAD;
+	}
+	if (!r->extents && !r->is_list && extent[EXTENT_OFFSET] >= 0 && extent[EXTENT_BYTES] >= 0)
+		note("%s: each image is a whole file; if the columns offset and bytes say which part of a file it is, "
+		     "say --extents",
+		     r->name);
 	for (size_t i = 0; i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 
@@ -245,7 +262,7 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 static int read_csv(struct reading *r, char *text, size_t bytes)
 {
 	char separator = file_name_has_extension(r->name, ".tsv") ? '\t' : csv_separator(text, bytes), why[200];
-	int path, label, extra[RECIPE_NAMED_MAX], rc;
+	int path, label, extra[RECIPE_NAMED_MAX], extent[EXTENT_KEYS], rc;
 	struct csv_row head, row;
 	enum csv_status status;
 	struct names names;
@@ -259,7 +276,7 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 	if (status == CSV_ROW) {
 		names.count = head.count;
 		memcpy(names.name, head.field, head.count * sizeof(*head.field));
-		rc = settle_columns(r, &names, head.line, &path, &label, extra);
+		rc = settle_columns(r, &names, head.line, &path, &label, extra, extent);
 		if (rc != EXIT_DONE)
 			return rc;
 		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
@@ -278,6 +295,8 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 				out.value[i] = extra[i] >= 0		    ? row.field[extra[i]]
 					       : r->columns->from[i].column ? ""
 									    : NULL;
+			for (size_t i = 0; r->extents && i < EXTENT_KEYS; i++)
+				out.extent[i] = extent[i] >= 0 ? row.field[extent[i]] : NULL;
 			rc = row_done(r, &out, &(struct bad_input){.reason = 0});
 			if (rc != EXIT_DONE)
 				return rc;
@@ -353,7 +372,8 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	const json_t *path = r->path_key ? json_value_find(object, r->path_key) : NULL,
 		     *label = r->label_key ? json_value_find(object, r->label_key) : NULL;
 	const char *text = NULL, *path_key = r->path_key;
-	char number[24], *labels = NULL, *own[RECIPE_NAMED_MAX] = {NULL}, *why[RECIPE_NAMED_MAX] = {NULL};
+	char number[24], extent[EXTENT_KEYS][24], *labels = NULL, *own[RECIPE_NAMED_MAX] = {NULL},
+						  *why[RECIPE_NAMED_MAX] = {NULL};
 	struct bad_input bad = {0};
 	struct path_row row;
 	struct names names;
@@ -377,6 +397,15 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	r->path_count += json_is_string(path);
 	r->label_count += text != NULL;
 	row = (struct path_row){.path = json_string_value(path), .label = text, .line = line};
+	for (size_t i = 0; r->extents && !bad.reason && i < EXTENT_KEYS; i++) {
+		const json_t *value = json_object_get(object, extent_keys[i]);
+		char what[JSON_VALUE_BYTES];
+
+		row.extent[i] = label_text(value, extent[i]);
+		if (!row.extent[i] && value && !json_is_null(value))
+			bad_input(&bad, SHARD_MISS_VALUE, "%s is %.120s; must be a %s", extent_keys[i],
+				  json_value_say(value, what), i == EXTENT_KEY ? "text" : "whole number");
+	}
 	for (size_t i = 0; !failed && !bad.reason && i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 		const json_t *value = json_value_find(object, s->from);
@@ -462,7 +491,7 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 }
 
 int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
-		    const struct recipe *columns, struct shelf *shelf,
+		    const struct recipe *columns, bool extents, struct shelf *shelf,
 		    int (*each)(void *context, const struct path_row *row), void *context)
 {
 	static const struct recipe none = {0};
@@ -470,6 +499,8 @@ int path_table_read(const char *file, const char *name, const char *path_key, co
 			    .path_key = path_key,
 			    .label_key = label_key,
 			    .columns = columns ? columns : &none,
+			    .extents = extents,
+			    .is_list = !columns,
 			    .each = each,
 			    .context = context};
 	struct text text = {.shelf = shelf};

@@ -43,7 +43,7 @@ struct pack_options {
 	const char *mean, *std;
 	const char *label_regex, *label_list, *label_key, *multi_label, *label_separator, *path_key, *path_suffix;
 	const char *columns;
-	bool no_label;
+	bool no_label, extents;
 	struct cli_strings fields;
 	int accept; /* enum decode_accept */
 
@@ -260,8 +260,11 @@ int labels_add_unused(struct image_list *images);
  * The first line of a CSV or TSV names the columns.  Files stand in the column that --path-key
  * names, else in `path`; if there is none, in `file_name`, else in `image`.  Labels stand in the
  * column `label`, or in the one that --label-key names.  In JSON lines a column is a key, which may
- * be nested, as objects.bbox.
+ * be nested, as objects.bbox.  With --extents, images are parts of files: the columns `offset` and
+ * `bytes` say which, and `key`, if there is one, is the key of the record.
  */
+
+enum extent_key { EXTENT_OFFSET, EXTENT_BYTES, EXTENT_KEY, EXTENT_KEYS };
 
 struct path_row {
 	const char *path, *label; /* label: NULL if none was asked for */
@@ -269,6 +272,8 @@ struct path_row {
 	const char *value[RECIPE_NAMED_MAX];
 	/* then why: "no key is called x; the keys are ...", or NULL where that was said before */
 	const char *absent[RECIPE_NAMED_MAX];
+	/* with --extents, as text; NULL where there is none */
+	const char *extent[EXTENT_KEYS];
 	uint64_t line;
 	const struct bad_input *bad; /* what is wrong with this row alone, or NULL; then `path` may be NULL, too */
 };
@@ -276,12 +281,12 @@ struct path_row {
 /*
  * Call `each` for every row, until it returns another code than EXIT_DONE.  `path_key` NULL means
  * the usual names, `label_key` NULL that labels are not looked for, `columns` NULL that nothing
- * else is.  A large table lies on the shelf meanwhile.  Says what is wrong with the table, with
+ * else is, `extents` that images are parts of files.  A large table lies on the shelf meanwhile.  Says what is wrong with the table, with
  * `name` and the line, and returns the exit code.  A row that is bad, while the next one can be
  * read, is a row like any other: `each` decides.
  */
 int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
-		    const struct recipe *columns, struct shelf *shelf,
+		    const struct recipe *columns, bool extents, struct shelf *shelf,
 		    int (*each)(void *context, const struct path_row *row), void *context);
 
 /*
@@ -335,7 +340,7 @@ struct image_item {
 	uint32_t file;		 /* PLAN_NO_FILE: its own */
 	uint32_t by_folder : 1;	 /* the label is the name of a folder */
 	uint32_t unlabelled : 1; /* a bad input whose label is not known */
-	uint32_t in_table : 1;	 /* a row of a table, which others may repeat */
+	uint32_t in_table : 1;	 /* a row of a table, which others may repeat; of a part, with the same place */
 	uint32_t further : 1;	 /* made of the same row or entry as the one before it: pick=each */
 	uint32_t row : 28;	 /* of the rows that have this path, from 1; by image_rows_number() */
 };
@@ -376,7 +381,9 @@ struct image_list { /* start it zeroed, with the shelf of the text, on which the
 	 */
 	struct label_list next;
 	struct image_list *every;
-	bool is_every; /* it is such a list of labels */
+	bool is_every;	     /* it is such a list of labels */
+	uint32_t *container; /* with --extents: the files that images are parts of, by path */
+	uint64_t container_count, container_capacity;
 	const struct request *request;
 	struct labels *labels; /* by --labels and its like; NULL of COCO, which has none */
 };
@@ -475,7 +482,10 @@ bool image_folder(const char *path, char out[PLAN_PATH_BYTES_MAX]);
 
 /* ---- image_table.c ---- */
 
-/* Add the files that a table names, relative to its folder or to --root.  Returns the exit code. */
+/*
+ * Add the files that a table names, or with --extents parts of them.  Paths are relative to its
+ * folder or to --root.  Returns the exit code.
+ */
 int image_table_add(struct image_list *images, const char *path);
 
 /*

@@ -212,6 +212,8 @@ static const char *option_of_tables(const struct request *r)
 {
 	if (r->o->columns)
 		return "--columns";
+	if (r->o->extents)
+		return "--extents";
 	if (!r->o->label_list && (r->o->path_key || r->o->path_suffix))
 		return r->o->path_key ? "--path-key" : "--path-suffix";
 	return text_each_asked(r->recipe) ? "pick=each" : NULL;
@@ -363,8 +365,8 @@ static int scan_item(struct image_list *images, const struct source_item *item)
 /* What COCO does not have, and what a plan alone says. */
 static int check_coco(const struct request *r, bool is_coco)
 {
-	static const char *const names[] = {"labels",	"label-regex", "label-key", "multi-label",
-					    "path-key", "path-suffix", "classes",   "columns"};
+	static const char *const names[] = {"labels",	   "label-regex", "label-key", "multi-label", "path-key",
+					    "path-suffix", "classes",	  "columns",   "extents"};
 
 	for (size_t i = 0; is_coco && i < sizeof(names) / sizeof(names[0]); i++)
 		if (cli_given(r->args, names[i]))
@@ -599,6 +601,8 @@ static const struct cli_option options[] = {
 	 .default_note = "path, file_name or image", .help = "column of the table that has the paths"},
 	{.name = "path-suffix", .kind = CLI_STRING, AT(path_suffix), .arg_name = "END", .topic = "input",
 	 .help = "ending to add to each path of the table, such as .jpg"},
+	{.name = "extents", .kind = CLI_FLAG, AT(extents), .topic = "input",
+	 .help = "each image is part of a file: the columns offset and bytes of the table say which"},
 	{.name = "resize", .kind = CLI_U64, AT(resize), .arg_name = "N", .min = 1, .max = 65500, .topic = "images",
 	 .often = true, .default_note = "256, unless --crop is given",
 	 .help = "resize until the shorter side has N pixels; see --fit"},

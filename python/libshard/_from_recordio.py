@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RecordIO of MXNet, as im2rec and InsightFace write it.
+
+A frame is a magic number, u32 of 3 bits of kind and 29 of length, the data, and zeros to a
+multiple of 4.  The data begin with u32 flag, f32 label, u64 id, u64 id2; if the flag is not 0, it
+is the number of f32 labels that follow.  The rest is the image.  There is no hash to compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .convert import Cursor, Part, Record, Source
+
+_MAGIC = 0xCED7230A
+_WHOLE = 0  # kinds of frames; 1, 2 and 3 are the first, middle and last part of a record
+_LABELS_MAX = 1 << 16
+
+
+def _number(value: float) -> float | int:
+    return int(value) if value.is_integer() else value
+
+
+def _file(source: Source, path: str) -> Iterator[Record]:
+    with source.map(path) as data:
+        at = number = 0
+        while at < len(data):
+
+            def fail(text: str, number: int = number, at: int = at) -> None:
+                source.fail(path, f"record {number} at byte {at}: {text}")
+
+            frame = Cursor(data, at, len(data), fail)
+            magic, word = frame.numbers("II", "the head")
+            kind, length = word >> 29, word & 0x1FFFFFFF
+            if magic != _MAGIC:
+                fail(f"begins with {magic:#010x}, not with {_MAGIC:#010x}: the file is damaged, or is not RecordIO")
+            if kind > 3:
+                fail(f"is of kind {kind}, and kinds are 0 to 3")
+            begin = frame.at
+            frame.take(length, "the record")
+            frame.take(-length % 4, "its end")
+            values: dict[str, Any] = {}
+            if kind == _WHOLE:
+                body = Cursor(data, begin, begin + length, fail)
+                flag, label, values["id"], values["id2"] = body.numbers("IfQQ", "its own head")
+                if flag > _LABELS_MAX:
+                    fail(f"says that it has {flag} labels; the limit is {_LABELS_MAX}")
+                labels = body.numbers(f"{flag}f", "its labels") if flag else (label,)
+                values["labels" if len(labels) > 1 else "label"] = (
+                    [_number(x) for x in labels] if len(labels) > 1 else _number(labels[0])
+                )
+                for i, x in enumerate(labels[:16] if len(labels) > 1 else ()):
+                    values[f"labels.{i}"] = _number(x)
+                if body.at == body.end:  # InsightFace: how many identities there are, and where each begins
+                    source.note("records without an image are left out")
+                else:
+                    values["image"] = Part(body.at, body.take(body.end - body.at, "the image"))
+                    for name in source.without:
+                        values.pop(name, None)
+                    yield Record(path, f"{path}/{number}", values)
+            elif kind == 1:  # its bytes do not lie together, and the magic number is missing between them
+                source.note("records in several frames, which cannot be read in place")
+                yield Record(path, f"{path}/{number}", {})
+            at, number = frame.at, number + (kind in (_WHOLE, 1))
+
+
+def records(source: Source) -> Iterator[Record]:
+    for name in source.files or sorted(p.name for p in source.root.iterdir() if p.suffix == ".rec"):
+        yield from _file(source, name)

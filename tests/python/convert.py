@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets of other loaders, written here by the layout of each format.
+
+What they pack to has the pixels, labels and values of a folder of the same images.  Whatever is
+damaged ends in a sentence, or leaves the index as it was.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import pathlib
+import pickle
+import shutil
+import struct
+import subprocess
+import sys
+import unittest
+
+import libshard
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from libshard import _core, convert
+
+BUILD, ROOT = (pathlib.Path(os.environ[name]) for name in ("BUILD", "ROOT"))
+PACK = str(BUILD / "bin" / "shardpack")
+SIZE = ["--resize", "32", "--crop", "32", "--order", "source", "-q"]
+
+
+# ---- the writers ----
+
+
+def crc(data):
+    value = _core.crc32c(data, True)
+    return struct.pack("<I", ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def varint(n):
+    n &= (1 << 64) - 1
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes(out + bytes([n]))
+
+
+def message(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def example(values, packed=True):
+    features = b""
+    for name, value in values.items():
+        items = value if isinstance(value, list) else [value]
+        if isinstance(items[0], bytes):
+            feature = message(1, b"".join(message(1, v) for v in items))
+        elif isinstance(items[0], float):
+            numbers = [struct.pack("<f", v) for v in items]
+            feature = message(2, message(1, b"".join(numbers)) if packed else b"".join(b"\x0d" + n for n in numbers))
+        else:
+            numbers = [varint(v) for v in items]
+            feature = message(3, message(1, b"".join(numbers)) if packed else b"".join(b"\x08" + n for n in numbers))
+        features += message(1, message(1, name.encode()) + message(2, feature))
+    return message(1, features)
+
+
+def tfrecord(out, rows, packed=True):
+    out.mkdir()
+    for k in range(2):
+        with open(out / f"a.tfrecord-0000{k}-of-00002", "wb") as f:
+            for row in rows[k::2]:
+                data = example(row, packed)
+                head = struct.pack("<Q", len(data))
+                f.write(head + crc(head) + data + crc(data))
+
+
+def shards(rows, of, encode):
+    """(name, bytes, rows) of files of u32 n, u32 offset[n + 1], something, samples."""
+    for k in range(0, len(rows), 4):
+        samples = [encode(row) for row in rows[k : k + 4]]
+        head = 8 + 4 * len(samples) + len(of)
+        places = np.cumsum([head] + [len(s) for s in samples]).astype("<u4")
+        yield k // 4, struct.pack("<I", len(samples)) + places.tobytes() + of + b"".join(samples), len(samples)
+
+
+def mds(out, rows, code=False):
+    out.mkdir()
+    encodings = {"caption": "str", "image": "bytes", "label": "int", "meta": "json", "score": "float32"}
+    encodings |= {"zcode": "pkl"} if code else {}
+    sizes = [{"label": 8, "score": 4}.get(name) for name in encodings]
+
+    def encode(row):
+        data = {"caption": row["caption"], "image": row["image"], "label": struct.pack("<q", row["label"]),
+                "meta": json.dumps({"n": row["label"]}).encode(), "score": struct.pack("<f", row["score"]),
+                "zcode": pickle.dumps({})}  # fmt: skip
+        parts = [data[name] for name in encodings]
+        return b"".join(struct.pack("<I", len(p)) for p, s in zip(parts, sizes, strict=True) if s is None) + b"".join(parts)
+
+    described = []
+    for i, data, count in shards(rows, b"{}", encode):
+        (out / f"shard.{i:05}.mds").write_bytes(data)
+        hashes = {"sha1": hashlib.sha1(data).hexdigest(), "xxh64": "0"}
+        described.append({"format": "mds", "version": 2, "samples": count, "compression": None, "zip_data": None,
+                          "column_names": list(encodings), "column_encodings": list(encodings.values()),
+                          "column_sizes": sizes, "hashes": list(hashes), "size_limit": 1 << 26,
+                          "raw_data": {"basename": f"shard.{i:05}.mds", "bytes": len(data), "hashes": hashes}})  # fmt: skip
+    (out / "index.json").write_text(json.dumps({"version": 2, "shards": described}))
+
+
+def litdata(out, rows, code=False):
+    out.mkdir()
+    forms = {"caption": "str", "image": "bytes", "label": "int", "score": "float"} | ({"zcode": "pickle"} if code else {})
+
+    def encode(row):
+        parts = [row["caption"], row["image"], struct.pack("<q", row["label"]), struct.pack("<d", row["score"])]
+        parts += [pickle.dumps({})] if code else []
+        return b"".join(struct.pack("<I", len(p)) for p in parts) + b"".join(parts)
+
+    chunks = []
+    for i, data, count in shards(rows, b"", encode):
+        (out / f"chunk-0-{i}.bin").write_bytes(data)
+        chunks.append({"chunk_bytes": len(data), "chunk_size": count, "dim": None, "filename": f"chunk-0-{i}.bin"})
+    leaf = {"type": None, "context": None, "children_spec": []}
+    spec = [1, {"type": "builtins.dict", "context": json.dumps(list(forms)), "children_spec": [leaf] * len(forms)}]
+    config = {"chunk_bytes": None, "chunk_size": 4, "compression": None, "data_format": list(forms.values()),
+              "data_spec": json.dumps(spec), "encryption": None, "item_loader": "PyTreeLoader"}  # fmt: skip
+    (out / "index.json").write_text(json.dumps({"chunks": chunks, "config": config}))
+
+
+def frame(data, kind=0):
+    return struct.pack("<II", 0xCED7230A, kind << 29 | len(data)) + data + bytes(-len(data) % 4)
+
+
+def recordio(out, rows):
+    out.mkdir()
+    with open(out / "train.rec", "wb") as f:
+        f.write(frame(struct.pack("<IfQQ2f", 2, 0, 0, 0, 8, 9)))  # InsightFace's header
+        for i, row in enumerate(rows):
+            if i % 2:
+                f.write(frame(struct.pack("<IfQQ", 0, row["label"], i, 0) + row["image"]))
+            else:
+                f.write(frame(struct.pack("<IfQQf", 1, 0, i, 0, row["label"]) + row["image"]))
+
+
+def beton(out, rows, raw=False):
+    out.mkdir()
+    fields = [(2, b"image"), (1, b"label"), (0, b"score"), (3, b"caption"), (4, b"array")]
+    begin = 24 + 1041 * len(fields) + 56 * len(rows)
+    body, table, metadata = b"", [], b""
+    for i, row in enumerate(rows):
+        places = []
+        for name in ("image", "caption"):
+            places.append(begin + len(body))
+            table.append((i, places[-1], len(row[name])))
+            body += row[name] + b"\0" * 5
+        metadata += struct.pack("<BHHQ3xqdQQQ", raw and i == 3, 40, 40, places[0], row["label"], row["score"], places[1],
+                                len(row["caption"]), 0)  # fmt: skip
+    data = struct.pack("<HHIQQ", 2, len(fields), 4096, len(rows), begin + len(body))
+    data += b"".join(struct.pack("<B16s1024x", kind, name) for kind, name in fields)
+    data += metadata + body + b"".join(struct.pack("<3Q", *t) for t in reversed(table))
+    (out / "a.beton").write_bytes(data)
+
+
+def lmdb(out, rows, page=4096):
+    """A branch with two leaves; values are large, small ones lie in the leaf."""
+    out.mkdir()
+    entries = [(b"%04d" % i, row["image"]) for i, row in enumerate(rows)] + [(b"__len__", b"24")]
+    pages = {}
+    free = 5
+
+    def node_page(number, flags, nodes):
+        upper, places, body = page, [], b""
+        for node in nodes:
+            node += b"\0" * (len(node) % 2)
+            upper -= len(node)
+            places.append(upper)
+            body = node + body
+        lower = 16 + 2 * len(nodes)
+        pages[number] = struct.pack(f"<QHHHH{len(nodes)}H", number, 0, flags, lower, upper, *places) + bytes(upper - lower) + body
+
+    half = len(entries) // 2
+    for leaf, part in (2, entries[:half]), (3, entries[half:]):
+        nodes = []
+        for key, value in part:
+            if len(value) < 500:
+                nodes.append(struct.pack("<4H", len(value), 0, 0, len(key)) + key + value)
+                continue
+            count = -(-(16 + len(value)) // page)
+            pages[free] = struct.pack("<QHHI", free, 0, 4, count) + value + bytes(count * page - 16 - len(value))
+            nodes.append(struct.pack("<4H", len(value) & 65535, len(value) >> 16, 1, len(key)) + key + struct.pack("<Q", free))
+            free += count
+        node_page(leaf, 2, nodes)
+    node_page(4, 1, [struct.pack("<4H", 2, 0, 0, 0), struct.pack("<4H", 3, 0, 0, 4) + entries[half][0]])
+    none = (1 << 64) - 1
+    for k, (txn, root) in enumerate([(7, 4), (6, 2)]):
+        head = struct.pack("<QHHI", k, 0, 8, 0) + struct.pack("<IIQQ", 0xBEEFC0DE, 1, 0, 1 << 20)
+        head += struct.pack("<IHHQQQQQ", page, 0, 0, 0, 0, 0, 0, none)
+        head += struct.pack("<IHHQQQQQ", 0, 0, 2, 1, 2, 0, len(entries), root) + struct.pack("<QQ", free - 1, txn)
+        pages[k] = head + bytes(page - len(head))
+    (out / "data.mdb").write_bytes(b"".join(pages[n] for n in sorted(pages)))
+
+
+WRITERS = {"tfrecord": tfrecord, "mds": mds, "litdata": litdata, "recordio": recordio, "beton": beton, "lmdb": lmdb}
+
+
+def setUpModule():
+    global rows, want
+    subprocess.run([sys.executable, ROOT / "tests/cli/make_images.py", "src", "24", "3"], check=True)
+    paths = sorted(pathlib.Path("src").glob("*/*"))
+    rows = [{"image": p.read_bytes(), "label": int(p.parent.name[-2:]), "caption": f"picture {i}".encode(), "score": i / 2}
+            for i, p in enumerate(paths)]  # fmt: skip
+    subprocess.run([PACK, "images", "src", "-o", "ref", *SIZE], check=True)
+    want = libshard.open("ref")
+
+
+def run(kind, source, out, *options):
+    """Exit code and all that it said."""
+    done = subprocess.run([sys.executable, "-W", "error", "-m", "libshard.convert", kind, source, out, "--shardpack", PACK,
+                           *options], capture_output=True, text=True)  # fmt: skip
+    return done.returncode, done.stderr
+
+
+def index(kind, source, **options):
+    table = io.StringIO()
+    convert.index(kind, source, table, **options)
+    return [json.loads(line) for line in table.getvalue().splitlines()]
+
+
+class Convert(unittest.TestCase):
+    def same(self, out, order=range(24), labels=True):
+        with libshard.open(out) as got:
+            self.assertEqual(len(got), 24)
+            for i, k in enumerate(order):
+                self.assertEqual(bytes(got[i]["image"]), bytes(want[k]["image"]), (out, i))
+                self.assertEqual(int(got[i]["label"]) if labels else 0, int(want[k]["label"]) if labels else 0)
+
+    def test_each_kind(self):
+        for kind, write in WRITERS.items():
+            write(pathlib.Path(kind), rows)
+            more = ["--no-label"] if kind == "lmdb" else []
+            more += ["--columns", "score:f32", "--field", "caption:kind=text,max=20"] if kind not in ("lmdb", "recordio") else []
+            code, said = run(kind, kind, kind + ".ds", *SIZE, *more)
+            self.assertEqual(code, 0, said)
+            self.assertIn("24 records in " + kind, said)
+            order = [*range(0, 24, 2), *range(1, 24, 2)] if kind == "tfrecord" else range(24)
+            self.same(kind + ".ds", order, kind != "lmdb")
+            self.assertFalse(os.path.exists(kind + ".ds.extents.jsonl"))
+            with libshard.open(kind + ".ds") as got:
+                for i, k in enumerate(order if more and kind != "lmdb" else ()):
+                    self.assertEqual((got[i]["caption"], float(got[i]["score"])), (f"picture {k}", k / 2))
+        self.assertEqual(libshard.open("mds.ds").key(5), "shard.00001.mds/1")
+        self.assertEqual(libshard.open("lmdb.ds").key(5), "0005")
+        self.assertIn("hashes of kind xxh64 are not compared", run("mds", "mds", "again", "--dry-run", *SIZE)[1])
+        self.assertIn("records without an image are left out", run("recordio", "recordio", "again", "--dry-run", *SIZE)[1])
+        self.assertIn("entry '__len__' is left out", run("lmdb", "lmdb", "again", "--no-label", "--dry-run", *SIZE)[1])
+        self.assertIn("field 'array' is left out", run("beton", "beton", "again", "--dry-run", *SIZE)[1])
+
+    def test_one_file_and_numbers_that_are_not_packed(self):
+        tfrecord(pathlib.Path("unpacked"), rows, packed=False)
+        tfrecord(pathlib.Path("packed"), rows)
+        for name in os.listdir("packed"):
+            a, b = (index("tfrecord", f"{folder}/{name}") for folder in ("packed", "unpacked"))
+            self.assertEqual([{k: v for k, v in r.items() if k != "offset"} for r in a],
+                             [{k: v for k, v in r.items() if k != "offset"} for r in b])  # fmt: skip
+        tfrecord(pathlib.Path("lists"), [r | {"many": [1, -2, 1 << 62], "floats": [1.5, 2.5]} for r in rows])
+        self.assertEqual(index("tfrecord", "lists")[0]["many"], [1, -2, 1 << 62])
+
+    def test_crc32c(self):
+        self.assertEqual(_core.crc32c(b"123456789"), 0xE3069283)  # RFC 3720, B.4
+        self.assertEqual(_core.crc32c(bytes(32)), 0x8A9136AA)
+        for n in range(70):
+            data = bytes(range(n))
+            self.assertEqual(_core.crc32c(data), _core.crc32c(data, True))
+
+    def test_what_is_the_image_and_the_label(self):
+        two = [r | {"other": r["image"], "class": r["label"]} for r in rows[:4]]
+        tfrecord(pathlib.Path("two"), two)
+        none = [{"pixels": bytes(300), "label": 1} for _ in range(4)]
+        tfrecord(pathlib.Path("none"), none)
+        for what, options, words in [
+            ("two", {}, "has images 'image', 'other'; say which one with --image NAME"),
+            ("two", {"image": "x"}, "has no value 'x'; it has 'image', 'label'"),
+            ("two", {"image": "other"}, "has 'label', 'class'; say which one is the label with --label NAME"),
+            ("two", {"image": "other", "label": "y"}, "has no value 'y'; it has"),
+            ("none", {}, "has no value that begins as an image does"),
+        ]:
+            with self.assertRaisesRegex(convert.ConvertError, words):
+                index("tfrecord", what, **options)
+        self.assertEqual(len(index("tfrecord", "two", image="other", label="class")), 4)
+        self.assertNotIn("label", index("tfrecord", "two", image="other", no_label=True)[0])
+
+    def test_code_is_not_run(self):
+        for kind, write, what in ("mds", mds, "column"), ("litdata", litdata, "leaf"):
+            write(pathlib.Path(kind + ".code"), rows, code=True)
+            code, said = run(kind, kind + ".code", "no", *SIZE)
+            self.assertEqual(code, 1)
+            self.assertIn(f"{what} 'zcode' is a pickle, which can run any code when it is read; leave it out with", said)
+            self.assertFalse(os.path.exists("no") or os.path.exists("no.extents.jsonl"))
+            code, said = run(kind, kind + ".code", kind + ".code.ds", "--without", "zcode", *SIZE)
+            self.assertEqual(code, 0, said)
+            self.same(kind + ".code.ds")
+        lmdb(pathlib.Path("pickles"), [{"image": pickle.dumps([1])}] * 24)
+        with self.assertRaisesRegex(convert.ConvertError, "is a pickle, which can run any code"):
+            index("lmdb", "pickles", no_label=True)
+
+    def refused(self, kind, words, change, name=None, write=None, **options):
+        folder = pathlib.Path("refused")
+        shutil.rmtree(folder, ignore_errors=True)
+        (write or WRITERS[kind])(folder, rows)
+        path = folder / name if name else sorted(folder.iterdir())[0]
+        self.assertTrue(index(kind, folder, no_label=True, **options) or True)  # the control: as it is, it can be read
+        path.write_bytes(change(bytearray(path.read_bytes())))
+        with self.assertRaisesRegex(convert.ConvertError, words):
+            index(kind, folder, no_label=True, **options)
+
+    def test_damage_that_is_named(self):
+        def put(at, data):
+            def change(all_bytes):
+                all_bytes[at : at + len(data)] = data
+                return all_bytes
+            return change
+
+        def edit(**values):
+            def change(text):
+                d = json.loads(text)
+                (d["shards"][0] if "shards" in d else d["config"]).update(values)
+                return json.dumps(d).encode()
+            return change
+
+        u32, u64 = (lambda n: struct.pack("<I", n)), (lambda n: struct.pack("<Q", n))
+        self.refused("tfrecord", r"00000-of-00002: record 0 at byte 0: the CRC of its length is wrong", put(3, b"\1"))
+        self.refused("tfrecord", r"record 0 at byte 0: the CRC of its \d+ bytes is wrong", put(40, b"\xaa\xbb"))
+        self.refused("tfrecord", r"record 11 at byte \d+: has \d+ bytes, and the file is cut short", lambda d: d[:-5])
+        self.refused("tfrecord", r"record 12 at byte \d+: the file is cut short: 3 bytes", lambda d: d + b"abc")
+        self.refused("tfrecord", "is compressed with gzip", lambda d: b"\x1f\x8b" + d)
+        head = u64(1 << 32)
+        self.refused("tfrecord", "record 0 at byte 0: has 4294967296 bytes, and the file is cut", put(0, head + crc(head)))
+        step = message(2, b"")
+        whole = u64(len(step)) + crc(u64(len(step))) + step + crc(step)
+        self.refused("tfrecord", "record 0 at byte 0: is a SequenceExample", lambda d: whole + d)
+        odd = b"\xff" * 9
+        whole_odd = u64(len(odd)) + crc(u64(len(odd))) + odd + crc(odd)
+        self.refused("tfrecord", "record 0 at byte 0: is not a tf.train.Example", lambda d: whole_odd + d)
+
+        first = "shard.00000.mds"
+        self.refused("mds", f"{first}: has .* bytes, and index.json says .*: it is cut", lambda d: d[:-1], first)
+        self.refused("mds", f"{first}: its sha1 is .*, and index.json says .*: the file is damaged", put(200, b"\1\2"), first)
+        self.refused("mds", "column_sizes are not lists of one length", edit(column_sizes=[1]), "index.json")
+        self.refused("mds", "shard.00000.mds: has 4 samples, and index.json says 5", edit(samples=5), "index.json")
+        self.refused("mds", "the format 'json'; only 'mds' is read", edit(format="json"), "index.json")
+        self.refused("mds", "names the file '../x', which must lie below it", edit(raw_data={"basename": "../x"}), "index.json")
+        self.refused("mds", "names the file '/etc/passwd'", edit(raw_data={"basename": "/etc/passwd"}), "index.json")
+        self.refused("mds", "gone.mds: No such file or directory", edit(raw_data={"basename": "gone.mds"}), "index.json")
+        self.refused("mds", "gone.mds: is compressed with zstd",
+                     edit(raw_data={"basename": "gone.mds"}, compression="zstd"), "index.json")  # fmt: skip
+        self.refused("mds", "index.json: is not JSON", lambda d: d[:-2], "index.json")
+        self.refused("mds", "is not version 2", lambda d: b"[]", "index.json")
+
+        chunk = "chunk-0-0.bin"
+        self.refused("litdata", f"{chunk}: sample 0: lies at bytes 24 to 4294967295", put(8, u32(0xFFFFFFFF)), chunk)
+        self.refused("litdata", f"{chunk}: sample 0: leaf 'caption' of 4294967295 bytes at byte", put(24, u32(0xFFFFFFFF)), chunk)
+        self.refused("litdata", f"{chunk}: has 3 samples, and index.json says 4", put(0, u32(3)), chunk)
+        self.refused("litdata", f"{chunk}: is cut: 0 bytes", lambda d: b"", chunk)
+        self.refused("litdata", "sample 3: lies at bytes", lambda d: d[:-1], chunk)
+        self.refused("litdata", "has compression 'zstd', so nothing can be read in place", edit(compression="zstd"), "index.json")
+        self.refused("litdata", "has encryption", edit(encryption={"a": 1}), "index.json")
+        self.refused("litdata", "a data_spec that does not name the leaves", edit(data_spec="[1"), "index.json")
+        self.refused("litdata", "for the item_loader TokensLoader", edit(item_loader="TokensLoader"), "index.json")
+
+        self.refused("recordio", "record 0 at byte 0: begins with 0x00d7230a, not with 0xced7230a", put(3, b"\0"))
+        self.refused("recordio", r"record 1 at byte 40: the record of 536870911 bytes", put(44, u32(0x1FFFFFFF)))
+        self.refused("recordio", r"record 24 at byte \d+: ", lambda d: d[:-9])
+        self.refused("recordio", "record 0 at byte 0: its labels of 262144 bytes", put(8, u32(65536)))
+        self.refused("recordio", "says that it has 4294967295 labels; the limit is 65536", put(8, u32(0xFFFFFFFF)))
+
+        self.refused("beton", "has version 3 and 5 fields; must be version 2", put(0, b"\3"))
+        self.refused("beton", "its allocation table is at byte .*: it is cut, damaged", lambda d: d[:-7])
+        self.refused("beton", "field 0 is of type 9", put(24, b"\x09"))
+        at = 24 + 1041 * 5
+        self.refused("beton", "sample 0: field 'image' is at byte 18446744073709551615", put(at + 5, b"\xff" * 8))
+        self.refused("beton", "sample 0: field 'caption' has 4294967296 bytes, and the allocation table says 9", put(at + 40, u64(1 << 32)))
+        with self.assertRaisesRegex(convert.ConvertError, "sample 3: its image is raw pixels, not JPEG"):
+            beton(pathlib.Path("raw"), rows, raw=True)
+            index("beton", "raw", no_label=True)
+
+        self.refused("lmdb", "its meta page at byte 0 has magic 0xbeef00de", put(17, b"\0"))
+        self.refused("lmdb", "has pages of 4097 bytes", put(40, b"\1"))
+        self.refused("lmdb", "page 4 calls itself 9", put(4 * 4096, u64(9)))
+        self.refused("lmdb", "is not within its pages: the file is cut|beyond the end", lambda d: d[:-4096])
+        self.refused("lmdb", "has 0 bytes, less than two pages", lambda d: b"")
+        self.refused("lmdb", "has 25 entries, and says that it has 26", put(16 + 24 + 48 + 32, u64(26)))
+        self.refused("lmdb", "has more than the 24 entries", put(16 + 24 + 48 + 32, u64(24)))
+        # a branch that names itself
+        self.refused("lmdb", "page 4 is deeper than the 2 levels", lambda d: put(5 * 4096 - 8, struct.pack("<4H", 4, 0, 0, 0))(d))
+
+    def test_frames_in_parts_are_bad_input(self):
+        out = pathlib.Path("parts")
+        recordio(out, rows)
+        with open(out / "train.rec", "ab") as f:
+            f.write(frame(struct.pack("<IfQQ", 0, 1, 9, 0) + b"\xff\xd8\xff", 1) + frame(b"rest", 3))
+        code, said = run("recordio", "parts", "parts.ds", *SIZE)
+        self.assertEqual(code, 1)
+        self.assertIn("records in several frames, which cannot be read in place", said)
+        self.assertIn("the table is kept: parts.ds.extents.jsonl", said)
+        code, said = run("recordio", "parts", "parts.ds2", *SIZE, "--on-error", "skip")
+        self.assertEqual(code, 0, said)
+        self.same("parts.ds2")
+
+    def test_the_program(self):
+        mds(pathlib.Path("prog"), rows)
+        self.assertEqual(run("mds", "nowhere", "no", *SIZE)[0], 1)
+        self.assertIn("prog/index.json: give its folder", run("mds", "prog/index.json", "no", *SIZE)[1])
+        self.assertEqual(run("mds", "prog", "no", "--root", "x")[0], 2)
+        self.assertEqual(run("avro", "prog", "no")[0], 2)
+        self.assertEqual(run("mds", "prog", "no", "--table", "x.csv")[0], 2)
+        self.assertEqual(run("mds", "prog", "no", "--shardpack", "/no/such")[0], 3)
+        self.assertEqual(run("mds", "prog", "prog.ds", "--table", "kept.jsonl", *SIZE, "-j", "2")[0], 0)
+        self.assertEqual(pathlib.Path("kept.jsonl").read_text().count("\n"), 24)
+        again, said = run("mds", "prog", "prog.ds", "--table", "kept.jsonl", *SIZE[:-1])
+        self.assertEqual((again, "is there already" in said), (0, True), said)
+        with self.assertRaisesRegex(convert.ConvertError, "no records; it must be TFRecord files"):
+            index("tfrecord", "src")
+
+    @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck), database=None)
+    @given(data=st.data())
+    def test_any_damage(self, data):
+        """An index of damaged files has only places that are within them, or there is a sentence."""
+        kind = data.draw(st.sampled_from(sorted(WRITERS)))
+        folder = pathlib.Path("any")
+        shutil.rmtree(folder, ignore_errors=True)
+        WRITERS[kind](folder, rows[:6])
+        path = data.draw(st.sampled_from(sorted(folder.iterdir())))
+        content = bytearray(path.read_bytes())
+        for _ in range(data.draw(st.integers(1, 3))):
+            how = data.draw(st.sampled_from(["cut", "flip", "number", "insert", "empty"]))
+            # heads are where damage counts
+            at = data.draw(st.integers(0, min(len(content), data.draw(st.sampled_from([64, 256, 8192, 1 << 20])))))
+            if how == "cut":
+                del content[at:]
+            elif how == "flip" and at < len(content):
+                content[at] ^= 1 << data.draw(st.integers(0, 7))
+            elif how == "number":
+                n = data.draw(st.sampled_from([0, 1, 255, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1]))
+                content[at : at + 8] = struct.pack("<Q", n)[: data.draw(st.sampled_from([4, 8]))]
+            elif how == "insert":
+                content[at:at] = data.draw(st.binary(max_size=20))
+            elif how == "empty":
+                content = bytearray()
+        path.write_bytes(content)
+        with contextlib.suppress(convert.ConvertError):
+            for row in index(kind, folder, image="value" if kind == "lmdb" else "image", no_label=True):
+                if "offset" in row:
+                    self.assertLessEqual(row["offset"] + row["bytes"], (folder / row["path"]).stat().st_size)
+                    self.assertLessEqual(0, row["offset"])
+
+
+if __name__ == "__main__":
+    unittest.main()
