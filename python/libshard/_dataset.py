@@ -21,6 +21,7 @@ from ._errors import (
 from ._options import as_flag, as_items, as_path, as_text, check_function, choice, number_in, public, show, whole
 from ._selection import Selectable, Selection, column_of, load_selection, no_mask
 from ._show import Preview, dataset_html, escape, spread_numbers
+from ._tables import column_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,6 +111,15 @@ class Dataset(_core.Dataset, Selectable):
         return [self._class_name(i) for i in range(self._details["class_count"])]
 
     @cached_property
+    def columns(self) -> dict[str, list[str]]:
+        """Names of the columns of a table that :func:`libshard.pack` put into one field.
+
+        A dict of field to names: ``ds.columns["float64"][3]`` is the name of ``ds[0]["float64"][3]``.
+        Empty if the dataset was not made of a table.  The first use reads them in each shard.
+        """
+        return column_names(self)
+
+    @cached_property
     def stats(self) -> Stats:
         """What the packer counted: a :class:`Stats`.  Reads the manifest only."""
         channels, counts = {}, {}
@@ -182,7 +192,7 @@ class Dataset(_core.Dataset, Selectable):
     @public("Dataset.column")
     def column(self, field: str) -> Array:
         """A field of all records as one array, such as all labels.  Reads no other fields, but for
-        those that are stored beside it."""
+        those that are stored beside it.  The name of a column in :attr:`columns` gives that column."""
         return column_of(self, field)
 
     @public("Dataset.index_of")

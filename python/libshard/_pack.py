@@ -18,6 +18,7 @@ from ._description import Field
 from ._errors import ArgumentError, RecordError
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
+from ._tables import is_table, is_table_file, pack_table, read_table
 from ._workers import OnError, _Shards, pack_shards, refuse_source
 from ._writer import Writer, count_rows
 
@@ -38,6 +39,10 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     ``source`` is one of these:
 
     - a dict of arrays, or lists, with records on the first axis: ``{"image": x, "label": y}``;
+    - a DataFrame of pandas or Polars, a table of Arrow, or the path of a ``.parquet`` or ``.arrow``
+      file, which pyarrow reads into memory.  Without a schema, the columns of numbers
+      that have one dtype become one field, called ``"float64"`` for example, and ``ds.columns`` has
+      their names.  ``label``, text, and a column that is alone of its dtype stay fields of their own;
     - a map-style dataset of PyTorch, or any sequence, of samples;
     - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
     - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
@@ -85,8 +90,11 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     for name in options:
         if name not in _OF_WRITER:
             refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER)
+    if is_table_file(source):
+        source = read_table(source)
     if isinstance(source, (str, bytes, os.PathLike)):
-        raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files")
+        raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files, "
+                        "and pack() itself reads tables, .parquet and .arrow")
     if names is not None:
         names = as_names("names", names, "('image', 'label')", ordered=True)
     if key is not None and not isinstance(key, str):
@@ -94,6 +102,11 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     seed, batched = whole("seed", seed, 64), as_flag("batched", batched)
     if seed and order == "source":
         raise ArgumentError(f"seed={seed} needs order='shuffle'; order='source' shuffles nothing", "bad argument")
+    if is_table(source):
+        _refuse_for_table(names, batched)
+        source, schema, found, line = pack_table(source, schema, key)
+        classes = found if classes is None else classes
+        options["provenance"] = "\n".join(text for text in (options.get("provenance"), line) if text)
     plan = _Plan(source, schema, names, batched, key, order == "shuffle", seed)
     if classes is None:
         classes = plan.classes()
@@ -127,6 +140,12 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
             plan.warn_of_inner_classes(writer)
         plan.warn_of_batches(writer)
         return writer.finish()
+
+
+def _refuse_for_table(names: Sequence[str] | None, batched: bool) -> None:
+    if names is not None or batched:
+        option = "names=" if names is not None else "batched=True"
+        raise ArgumentError(f"{option} is not for tables, which have names and all rows; leave it out", "bad argument")
 
 
 def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:

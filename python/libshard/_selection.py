@@ -249,8 +249,14 @@ def load_selection(dataset: Dataset, path: Path) -> Selection:
 
 
 def column_of(dataset: Dataset, field: str) -> Array:
-    """A field of all records."""
-    return _core.Selection.column(dataset, as_text("field", field, "the name of a field"))
+    """A field of all records, or a column of a table that is a part of one."""
+    name = as_text("field", field, "the name of a field")
+    if name not in dataset.schema.names:
+        for wide, names in dataset.columns.items():
+            if name in names:
+                column: Array = _core.Selection.column(dataset, wide)[:, names.index(name)]
+                return column
+    return _core.Selection.column(dataset, name)
 
 
 def _again(dataset: Dataset, records: array[int]) -> Selection:

@@ -14,6 +14,7 @@ import warnings
 import data
 import libshard
 import numpy as np
+from libshard._tables import column_names
 from PIL import Image
 from writing import ALL_OF_A_RECORD, DATA, PROV, Case, of_kinds, sections, shards
 
@@ -481,6 +482,32 @@ class Sources(Case):
             writer.write({"x": 1})
         text = b"made by libshard.Writer\nbytes-version 3\nby hand\nschema x: float32\n"
         self.assertEqual(sections("finite/00000.shard")[PROV, 0], text)
+
+    def test_names_of_columns_in_the_provenance(self):
+        rows = {"x": np.arange(6.0).reshape(3, 2), "y": np.zeros((3, 2)), "z": np.zeros(3)}
+        ds = libshard.pack(rows, None, "named", provenance='columns x ["a b", "y"]\ncolumns other ["c"]')
+        self.assertEqual(ds.columns, {"x": ["a b", "y"]})
+        self.assertEqual(ds.column("a b").tolist(), [0, 2, 4])
+        self.assertEqual(ds.column("y").tolist(), rows["y"].tolist())  # a field comes first
+        self.assertEqual(libshard.pack(rows, None, "plain").columns, {})
+        with self.assertRaisesRegex(libshard.ArgumentError, "c"):
+            ds.column("c")
+        libshard.pack(rows, None, "others", provenance='columns x ["y", "a b"]')
+        with self.assertRaisesRegex(RuntimeError, "were not packed alike: the first has 'columns x"):
+            data.shardpack("merge", "named", "others", "-o", "merged")
+
+        class Patched:  # no command of ours makes such a dataset
+            path, shard_count, schema = "patched", 2, ds.schema
+
+            def _provenance(self, shard):
+                return b'columns x ["y", "a b"]' if shard else b'columns x ["a b", "y"]'
+
+        with self.assertRaisesRegex(libshard.MismatchError, "shard 1 has other names of columns than shard 0"):
+            column_names(Patched())
+        for text in ("columns z []", 'columns x ["a"]', "columns x a,b", 'columns x ["a", 1]'):
+            ds = libshard.pack(rows, None, "bad", provenance=text, replace=True)
+            with self.assertRaisesRegex(libshard.MismatchError, "shard 0: its provenance has no"):
+                print(ds.columns)
 
 
 if __name__ == "__main__":

@@ -497,6 +497,48 @@ static PyObject *class_name(PyObject *self, PyObject *number)
 		    : PyErr_Format(PyExc_IndexError, "there is no class %zu; the dataset has fewer", idx);
 }
 
+/* ---- the text that a packer left in a shard ---- */
+
+struct text_copy {
+	struct shard_view from;
+	char *to;
+};
+
+static void copy_text(void *context)
+{
+	struct text_copy *c = context;
+
+	memcpy(c->to, c->from.data, c->from.bytes);
+}
+
+static PyObject *provenance(PyObject *self, PyObject *number)
+{
+	struct dataset *d = (struct dataset *)self;
+	unsigned long long idx = PyLong_AsUnsignedLongLong(number);
+	struct shard_reader *reader;
+	struct text_copy c = {.to = NULL};
+	struct shard_error err;
+	PyObject *out = NULL;
+	int rc;
+
+	if (PyErr_Occurred() || !dataset_is_open(d))
+		return NULL;
+	if (shard_dataset_open_reader(d->ds, idx, &reader, &err))
+		return fail(&err);
+	rc = shard_reader_provenance(reader, &c.from, &err);
+	if (!rc)
+		out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)c.from.bytes);
+	if (out && c.from.bytes) {
+		c.to = PyBytes_AsString(out);
+		rc = shard_reader_guarded(reader, copy_text, &c, &err);
+	}
+	shard_reader_close(reader);
+	if (!rc)
+		return out;
+	Py_XDECREF(out);
+	return fail(&err);
+}
+
 /* (count, sum, sum of squares) of a channel, or None. */
 static PyObject *moments(PyObject *self, PyObject *args)
 {
@@ -639,6 +681,7 @@ int dataset_init(PyObject *module)
 		{"_info", info, METH_NOARGS, "_info($self, /)\n--\n\n"},
 		{"_fields", fields, METH_NOARGS, "_fields($self, /)\n--\n\n"},
 		{"_class_name", class_name, METH_O, "_class_name($self, number, /)\n--\n\n"},
+		{"_provenance", provenance, METH_O, "_provenance($self, shard, /)\n--\n\n"},
 		{"_moments", moments, METH_VARARGS, "_moments($self, field, channel, /)\n--\n\n"},
 		{"_class_records", class_records, METH_VARARGS, "_class_records($self, field, number, /)\n--\n\n"},
 		{"manifest", manifest, METH_NOARGS, "manifest($self, /)\n--\n\nThe bytes of dataset.manifest."},

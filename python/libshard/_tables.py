@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of pandas, Polars and Arrow as columns that a writer takes.
+
+A dataset has at most 24 fields, and tables have hundreds of columns.  So the columns of numbers
+that have one dtype become one field, which is called like the dtype.  The names of its columns
+are a line in the provenance of each shard: ``columns float64 ["x", "y"]``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from ._description import Field
+from ._errors import ArgumentError, MismatchError, of_system
+from ._options import show
+from ._schema import SchemaLike, dtype_name, parse, with_meaning
+
+if TYPE_CHECKING:
+    from ._dataset import Dataset
+
+_LINE = "columns "
+
+
+class Packed(NamedTuple):
+    """What a table becomes."""
+
+    columns: dict[str, Any]
+    schema: dict[str, Field | None]
+    classes: Sequence[str] | None
+    provenance: str
+
+
+class _Wide:
+    """Neighbouring columns of one dtype as one array of rows, of which some are made at a time."""
+
+    def __init__(self, columns: list[Any]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __getitem__(self, rows: Any) -> Any:
+        import numpy  # a table whose columns are arrays has brought it
+
+        return numpy.stack([column[rows] for column in self.columns], axis=1)
+
+
+def is_table(source: Any) -> bool:
+    """Is it a DataFrame of pandas or Polars, or a table or record batch of Arrow?"""
+    return _module(source) in _READERS and hasattr(source, "columns") and hasattr(source, "shape")
+
+
+def read_table(path: str | os.PathLike[str]) -> Any:
+    """The table in a file of Parquet or Arrow, in memory; a file of Arrow is mapped."""
+    name = os.fspath(path)
+    try:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        _refuse(f"{name}: reading it needs pyarrow", "pip install pyarrow")
+    try:
+        os.stat(name)
+        if name.endswith(".parquet"):
+            return parquet.read_table(name)
+        mapped = pyarrow.memory_map(name)
+        try:
+            return pyarrow.ipc.open_file(mapped).read_all()
+        except pyarrow.ArrowInvalid:  # datasets of Hugging Face are streams
+            mapped.seek(0)
+            return pyarrow.ipc.open_stream(mapped).read_all()
+    except (pyarrow.ArrowException, OSError) as e:
+        if isinstance(e, OSError) and e.errno:
+            raise of_system(e, name) from None
+        _refuse(f"{name}: pyarrow cannot read it: {e}", "compare the file with its original")
+
+
+def is_table_file(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike)) and str(source).endswith((".parquet", ".arrow"))
+
+
+def _named_by_hugging_face(table: Any, name: str) -> Sequence[str] | None:
+    """Names of classes in what Hugging Face writes into the metadata of a file."""
+    schema = getattr(table, "schema", None)
+    text = (getattr(schema, "metadata", None) or {}).get(b"huggingface") if _module(table) == "pyarrow" else None
+    if text is None:
+        return None
+    try:
+        feature = json.loads(text).get("info", {}).get("features", {}).get(name, {})
+        names = feature["names"] if feature.get("_type") == "ClassLabel" else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        what = f"column {show(name)}: the metadata 'huggingface' of its table does not read as features"
+        _refuse(what, "give classes=[...] and a table without them: table.replace_schema_metadata(None)")
+    return names if isinstance(names, list) else None
+
+
+def _module(source: Any) -> str:
+    return type(source).__module__.partition(".")[0]
+
+
+def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
+    """Read a table: all columns, or those that a schema chooses."""
+    names = _names(table)
+    wanted = None if schema is None else parse(schema)
+    classes: Sequence[str] | None = None
+    columns: dict[str, Any] = {}
+    numbers: dict[str, list[str]] = {}  # by dtype: the columns that are stacked
+    fields: dict[str, Field | None] = {}
+    is_key = key if isinstance(key, str) else None
+    for place, name in enumerate(names):
+        if wanted is not None and name not in wanted and name != is_key:
+            continue
+        values, found = _READERS[_module(table)](table, place, name)
+        if found is not None and wanted is None and name != "label" and name != is_key:
+            what = f"column {show(name)} is a category, and only the column 'label' may be one"
+            _refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
+        if found is not None and name == "label" and _is_label(wanted):
+            classes = found
+        if name == "label" and found is None and _is_label(wanted):
+            classes = _named_by_hugging_face(table, name)
+        columns[name] = values
+        if name == is_key or wanted is not None:
+            continue
+        dtype = dtype_name(getattr(values, "dtype", None) or "")
+        if dtype and getattr(values, "ndim", 0) == 1 and name != "label":
+            numbers.setdefault(dtype, []).append(name)
+        fields[name] = with_meaning(name, "int64", ()) if name == "label" and found is not None else None
+    stacked = {dtype: group for dtype, group in numbers.items() if len(group) > 1}
+    for dtype, group in stacked.items():
+        if dtype in columns and dtype not in group:
+            _refuse(
+                f"column {show(dtype)} has the name of the field for the {len(group)} columns of that dtype",
+                "rename it",
+            )
+        wide = _Wide([columns.pop(name) for name in group])
+        place = list(fields).index(group[0])
+        kept = [item for item in fields.items() if item[0] not in group]
+        before = sum(name not in group for name in list(fields)[:place])
+        fields = dict([*kept[:before], (dtype, Field(dtype, dtype, (len(group),))), *kept[before:]])
+        columns[dtype] = wide
+    lines = "".join(f"{_LINE}{dtype} {json.dumps(group)}\n" for dtype, group in stacked.items())
+    return Packed(columns, wanted if wanted is not None else fields, classes, lines)
+
+
+def _is_label(wanted: dict[str, Field | None] | None) -> bool:
+    field = None if wanted is None else wanted.get("label")
+    return field is None or field.semantic == "label"
+
+
+def _names(table: Any) -> list[str]:
+    names = [str(name) for name in getattr(table, "column_names", None) or table.columns]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        _refuse(f"the {type(table).__name__} has several columns {show(twice[0])}", "rename them")
+    return names
+
+
+def _refuse(what: str, remedy: str) -> NoReturn:
+    raise ArgumentError(f"{what}; {remedy}", "bad argument")
+
+
+def _refuse_nulls(name: str, dtype: Any, missing: int, count: int) -> None:
+    if missing:
+        _refuse(
+            f"column {show(name)} ({dtype}): {missing:,} of {count:,} values are missing",
+            "leave these rows out, or fill in a number or text that stands for none",
+        )
+
+
+def _refuse_dtype(name: str, dtype: Any) -> NoReturn:
+    text = str(dtype).lower()
+    remedy = "give it as numbers or text, or choose columns with schema={name: type}"
+    if any(word in text for word in ("date", "time", "duration", "period")):
+        remedy = "give numbers, as the seconds since a day of yours, or text"
+    elif "decimal" in text:
+        remedy = "give float64 or text, whichever is exact enough"
+    elif text.startswith("struct<bytes: binary"):
+        remedy = "it has images as files: pack datasets.Dataset.from_parquet(path), which decodes them"
+    elif text.startswith(("list", "large_list", "struct", "map")):
+        remedy = "give each of its items a column of its own, or a column of arrays with a type in the schema"
+    _refuse(f"column {show(name)} ({dtype}) is not numbers or text", remedy)
+
+
+# Of a column: its values, and the names of all its values, in their order, if it is a category.
+_Column = tuple[Any, Sequence[str] | None]
+
+
+def _of_pandas(table: Any, place: int, name: str) -> _Column:
+    series = table.iloc[:, place]
+    dtype = series.dtype
+    kind = getattr(dtype, "kind", "O")
+    if kind in "biuf" and type(dtype).__module__.startswith("numpy"):  # NaN is a number, as everywhere
+        return series.to_numpy(), None
+    _refuse_nulls(name, dtype, int(series.isna().sum()), len(series))
+    if dtype.name == "category":
+        return [str(value) for value in series], [str(value) for value in dtype.categories]
+    if kind in "biuf" and hasattr(dtype, "numpy_dtype"):
+        return series.to_numpy(dtype=dtype.numpy_dtype), None
+    if str(dtype) not in ("object", "str", "string") and not str(dtype).startswith(("string[", "binary[", "list<")):
+        _refuse_dtype(name, dtype)
+    values = series.tolist()
+    kinds = {type(value).__name__ for value in values}
+    if len(kinds) > 1:
+        of = ", ".join(sorted(kinds))
+        _refuse(f"column {show(name)} ({dtype}) has values of several types: {of}", "convert it to one of them")
+    return values, None
+
+
+def _of_polars(table: Any, place: int, name: str) -> _Column:
+    series = table.to_series(place)
+    dtype = series.dtype
+    kind = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
+    _refuse_nulls(name, dtype, series.null_count(), len(series))
+    if kind == "Enum":
+        return series.to_list(), dtype.categories.to_list()
+    if kind == "Boolean" or kind == "Array" or (dtype.is_numeric() and kind not in ("Decimal", "Int128", "UInt128")):
+        return series.to_numpy(), None
+    if kind in ("String", "Binary", "List"):
+        return series.to_list(), None
+    if kind == "Categorical":
+        _refuse(f"column {show(name)} ({dtype}) is a category", "cast it to polars.String, or label to a polars.Enum")
+    _refuse_dtype(name, dtype)
+
+
+def _of_arrow(table: Any, place: int, name: str) -> _Column:
+    column = table.column(place)
+    dtype = column.type
+    text = str(dtype)
+    _refuse_nulls(name, dtype, column.null_count, len(column))
+    if text.startswith("dictionary"):
+        names: list[str] = []
+        for part in getattr(column, "chunks", [column]):
+            names += [str(value) for value in part.dictionary.to_pylist() if str(value) not in names]
+        return [str(value) for value in column.to_pylist()], names
+    if text in ("bool", "halffloat", "float", "double") or text.startswith(("int", "uint")):
+        return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), None
+    if text.startswith("fixed_size_list"):
+        parts = column.combine_chunks() if hasattr(column, "chunks") else column
+        flat = parts.flatten()
+        _refuse_nulls(name, dtype, flat.null_count, len(flat))
+        return flat.to_numpy(zero_copy_only=False).reshape(len(column), dtype.list_size), None
+    if text in ("string", "large_string", "string_view", "binary", "large_binary") or text.startswith(
+        ("list", "large_list", "fixed_size_binary")
+    ):
+        return column.to_pylist(), None
+    _refuse_dtype(name, dtype)
+
+
+_READERS = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
+
+
+# ---- names in a dataset ----
+
+
+def column_names(dataset: Dataset) -> dict[str, list[str]]:
+    """Of each field that was stacked: the names of its columns, which all shards must agree on."""
+    found: dict[str, list[str]] | None = None
+    for shard in range(dataset.shard_count):
+        here = {}
+        for line in dataset._provenance(shard).decode().splitlines():
+            field, _, names = line.removeprefix(_LINE).partition(" ")
+            if line.startswith(_LINE) and field in dataset.schema.names:
+                here[field] = _checked(dataset, shard, field, names)
+        if found is not None and here != found:
+            raise MismatchError(
+                f"{dataset.path}: shard {shard} has other names of columns than shard 0, so it is not known which "
+                f"number is which; pack both again from one table. Shard 0 has {show(found)}, this one {show(here)}",
+                "not as the manifest says",
+            )
+        found = here
+    return found or {}
+
+
+def _checked(dataset: Dataset, shard: int, field: str, text: str) -> list[str]:
+    try:
+        names = json.loads(text)
+    except ValueError:
+        names = None
+    count = dataset.schema[field].shape[-1:]
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names) or (len(names),) != count:
+        raise MismatchError(
+            f"{dataset.path}: shard {shard}: its provenance has no {list(count)} names of columns for {field!r}: "
+            f"{show(text)}",
+            "not as the manifest says",
+        )
+    return names

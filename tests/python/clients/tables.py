@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the real libraries become datasets, or one sentence says why not; run by tables.sh."""
+
+import datetime
+import decimal
+import json
+import unittest
+import warnings
+
+import libshard
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+
+ROWS = 500
+MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table,
+          "batch": lambda columns: pa.RecordBatch.from_pydict({n: pa.array(c) for n, c in columns.items()})}
+
+
+def wide():
+    rng = np.random.default_rng(1)
+    floats = {f"price in {i} EUR": rng.random(ROWS) for i in range(50)}
+    whole = {f"count_{i}": rng.integers(-9, 9, ROWS) for i in range(20)}
+    return {**floats, **whole, "label": rng.integers(0, 3, ROWS), "name": [f"row {i}é" for i in range(ROWS)],
+            "good": rng.random(ROWS) < 0.5, "weight": rng.random(ROWS).astype("f4")}  # fmt: skip
+
+
+class Tables(unittest.TestCase):
+    def pack(self, table, schema=None, **options):
+        return libshard.pack(table, schema, "ours", replace=True, **options)
+
+    def refuse(self, table, words, schema=None, **options):
+        with self.assertRaisesRegex(libshard.ArgumentError, words):
+            self.pack(table, schema, **options)
+
+    def test_74_columns_are_6_fields_and_found_by_name(self):
+        columns = wide()
+        ids = set()
+        for kind, make in MAKERS.items():
+            with self.subTest(kind):
+                ds = self.pack(make(columns))
+                ids.add(ds.id)
+                names = [f.name for f in ds.schema if f.semantic != "length"]
+                self.assertEqual(names, ["float64", "int64", "label", "name", "good", "weight"])
+                self.assertEqual(list(ds.columns), ["float64", "int64"])
+                self.assertEqual(ds.columns["float64"], list(columns)[:50])
+                for name, column in columns.items():
+                    if name != "name":
+                        self.assertEqual(np.asarray(ds.column(name)).tolist(), column.tolist(), name)
+                self.assertEqual([ds[i]["name"] for i in range(ROWS)], columns["name"])
+                self.assertTrue(ds.verify().ok)
+                with self.assertRaisesRegex(libshard.ArgumentError, "no_such"):
+                    ds.column("no_such")
+        self.assertEqual(len(ids), 1)
+
+    def test_a_schema_chooses_columns_and_stacks_none(self):
+        columns = wide()
+        for make in MAKERS.values():
+            ds = self.pack(make(columns), {"count_3": None, "weight": "float32", "name": "text[<=20]"})
+            self.assertEqual([f.name for f in ds.schema if f.semantic != "length"], ["count_3", "weight", "name"])
+            self.assertEqual(ds.columns, {})
+            self.assertEqual(np.asarray(ds.column("count_3")).tolist(), columns["count_3"].tolist())
+
+    def test_keys_shuffle_and_shards(self):
+        columns = wide()
+        for make in MAKERS.values():
+            options = {"key": "name", "order": "shuffle", "seed": 3, "shard_records": 64, "provenance": "of us"}
+            ds = self.pack(make(columns), **options)
+            self.assertGreater(ds.shard_count, 1)
+            self.assertNotIn("name", ds.schema)
+            for i in (0, 7, ROWS - 1):
+                row = ds.by_key(columns["name"][i])["float64"].tolist()
+                self.assertEqual(row, [columns[name][i] for name in ds.columns["float64"]])
+            self.assertNotEqual(ds.index_of("row 7é"), 7)
+
+    def test_categories_are_the_names_of_labels(self):
+        texts = ["cat", "dog", "cat", "owl"]
+        for table in (
+            pd.DataFrame({"label": pd.Categorical(texts, ["owl", "dog", "cat", "eel"])}),
+            pl.DataFrame({"label": texts}, schema={"label": pl.Enum(["owl", "dog", "cat", "eel"])}),
+        ):
+            ds = self.pack(table)
+            self.assertEqual(ds.classes, ["owl", "dog", "cat", "eel"])
+            self.assertEqual([ds.classes[ds[i]["label"]] for i in range(4)], texts)
+            ds = self.pack(table, classes=["dog", "cat", "owl"])  # ours have another order
+            self.assertEqual([ds.classes[ds[i]["label"]] for i in range(4)], texts)
+        parts = (texts[:2], texts[2:][::-1])  # each has a dictionary of its own
+        coded = pa.chunked_array([pa.array(part).dictionary_encode() for part in parts])
+        ds = self.pack(pa.table({"label": coded}))
+        self.assertEqual([ds.classes[ds[i]["label"]] for i in range(4)], ["cat", "dog", "owl", "cat"])
+        self.refuse(pd.DataFrame({"kind": pd.Categorical(texts)}), "column 'kind' is a category, and only")
+        self.refuse(pa.table({"kind": coded}), "column 'kind' is a category, and only")
+        self.refuse(pl.DataFrame({"kind": pl.Series(texts, dtype=pl.Categorical)}), "column 'kind' .* is a category")
+        ds = self.pack(pd.DataFrame({"kind": pd.Categorical(texts)}), {"kind": "text[<=3]"})
+        self.assertEqual([ds[i]["kind"] for i in range(4)], texts)
+
+    def test_missing_values_are_refused(self):
+        for table in (
+            pd.DataFrame({"a": pd.array([1, None, 3], "Int64")}),
+            pd.DataFrame({"a": pd.array([1.5, None, 3], pd.ArrowDtype(pa.float64()))}),
+            pd.DataFrame({"a": ["x", None, "y"]}),
+            pd.DataFrame({"a": pd.Series(["x", None, "y"], dtype="string")}),
+            pd.DataFrame({"a": pd.Series([True, None, False], dtype=object)}),
+            pd.DataFrame({"a": pd.Categorical(["x", None, "y"])}),
+            pl.DataFrame({"a": [1, None, 3]}),
+            pl.DataFrame({"a": ["x", None, "y"]}),
+            pa.table({"a": [1.5, None, 3]}),
+            pa.table({"a": ["x", None, "y"]}),
+            pa.table({"a": pa.array(["x", None, "y"]).dictionary_encode()}),
+        ):
+            self.refuse(table, r"column 'a' \(.*\): 1 of 3 values are missing; leave these rows out")
+        inner = pa.array([[1, 2], [3, None]], pa.list_(pa.int32(), 2))
+        self.refuse(pa.table({"a": inner}), r"column 'a' .*: 1 of 4 values are missing")
+
+    def test_nan_is_a_number_of_which_a_warning_tells(self):
+        for make in (pd.DataFrame, pl.DataFrame, pa.table):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                ds = self.pack(make({"a": np.array([1, np.nan, 3]), "b": np.ones(3)}))
+            self.assertIn("has 1 NaN", str(told[0].message))
+            self.assertTrue(np.isnan(ds[1]["float64"][0]))
+
+    def test_numbers_that_know_of_missing_ones(self):
+        table = pd.DataFrame({"a": pd.array([1, 2], "Int16"), "b": pd.array([3, 4], pd.ArrowDtype(pa.int16()))})
+        self.assertEqual(np.asarray(self.pack(table).column("b")).tolist(), [3, 4])
+
+    def test_what_is_no_number_and_no_text(self):
+        day, some = datetime.datetime(2026, 1, 2), decimal.Decimal("1.5")
+        for make in (pd.DataFrame, pl.DataFrame, pa.table):
+            self.refuse(make({"a": [day]}), r"column 'a' \(.*\) is not numbers or text; give numbers, as the seconds")
+        for make in (pl.DataFrame, pa.table):
+            self.refuse(make({"a": [some]}), r"column 'a' \(.*\) is not numbers or text; give float64 or text")
+            self.refuse(make({"a": [{"x": 1}]}), r"column 'a' \(.*\) is not numbers or text; give each of its items")
+        self.refuse(pd.DataFrame({"a": [1j]}), r"column 'a' \(complex128\) is not numbers or text")
+        self.refuse(pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}), r"column 'a' \(Sparse")
+        self.refuse(pd.DataFrame({"a": ["x", 1]}, dtype=object), "column 'a' .* values of several types: int, str")
+
+    def test_lists(self):
+        values = np.arange(6, dtype="f4").reshape(3, 2)
+        fixed = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), 2)
+        for table in (pa.table({"a": fixed}), pl.DataFrame({"a": values})):
+            self.assertEqual(np.asarray(self.pack(table).column("a")).tolist(), values.tolist())
+        lists = [[1, 2], [], [3]]
+        for make in MAKERS.values():
+            ds = self.pack(make({"a": lists}), {"a": "int64[<=2]"})
+            self.assertEqual([ds[i]["a"].tolist() for i in range(3)], lists)
+
+    def test_names(self):
+        self.refuse(pd.DataFrame([[1, 2]], columns=["a", "a"]), "the DataFrame has several columns 'a'")
+        self.assertEqual(self.pack(pd.DataFrame(np.ones((2, 30)))).columns["float64"][29], "29")
+        table = pd.DataFrame({"a": [1.0], "b": [1.0], "float64": ["x"]})
+        self.refuse(table, "column 'float64' has the name of the field for the 2 columns of that dtype; rename it")
+        self.refuse(table[["a"]], "names= is not for tables", names=["a"])
+        self.refuse(table[["a"]], "batched=True is not for tables", batched=True)
+
+    def test_files(self):
+        columns = wide()
+        table = pa.table(columns)
+        plain = self.pack(table).id
+        pyarrow.parquet.write_table(table, "a.parquet", row_group_size=64)
+        with pa.OSFile("file.arrow", "wb") as f, pa.ipc.new_file(f, table.schema) as writer:
+            writer.write_table(table)
+        with pa.OSFile("stream.arrow", "wb") as f, pa.ipc.new_stream(f, table.schema) as writer:
+            writer.write_table(table)
+        for path in ("a.parquet", "file.arrow", "stream.arrow"):
+            self.assertEqual(self.pack(path).id, plain)
+        with open("a.parquet", "rb") as f:
+            cut = f.read()[:-9]
+        for path in ("cut.parquet", "cut.arrow"):
+            with open(path, "wb") as f:
+                f.write(cut)
+            self.refuse(path, f"{path}: pyarrow cannot read it")
+        with self.assertRaisesRegex(libshard.NotFoundError, "none.parquet"):
+            self.pack("none.parquet")
+
+    def test_class_names_of_hugging_face(self):
+        features = {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}
+        table = pa.table({"label": [1, 0, 1]})
+        for text, classes in ((json.dumps({"info": {"features": features}}), ["cat", "dog"]), ("{}", [])):
+            pyarrow.parquet.write_table(table.replace_schema_metadata({"huggingface": text}), "hf.parquet")
+            self.assertEqual(self.pack("hf.parquet").classes, classes)
+        for text in ("x", "[]", '{"info": {"features": {"label": {"_type": "ClassLabel"}}}}'):
+            self.refuse(table.replace_schema_metadata({"huggingface": text}), "does not read as features; give c")
+        images = pa.array([{"bytes": b"x", "path": "a.jpg"}])
+        self.refuse(pa.table({"image": images}), r"column 'image' \(struct.* it has images as files")
+
+
+if __name__ == "__main__":
+    unittest.main()
