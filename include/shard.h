@@ -697,7 +697,8 @@ struct shard_episodes;
 
 /*
  * Reads the field of all records, an integer scalar.  ARGUMENT if records with the same value do not
- * lie together, or were shuffled when they were packed.  Episodes are constant: share them freely.
+ * lie together, or were shuffled when they were packed.  In a concatenation each dataset numbers its
+ * episodes for itself, and none goes on in the next one.  Episodes are constant: share them freely.
  * They may outlive the dataset, and must outlive loaders that use them.
  */
 SHARD_API int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, const char *field,

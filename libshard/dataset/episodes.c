@@ -2,8 +2,8 @@
 /*
  * episodes.c - which records lie together: those of a recording, a video, a time series
  *
- * An episode is a run of neighbouring records with the same value in one field.  In memory it is
- * the number of its first record, so 8 bytes for each episode.
+ * An episode is a run of neighbouring records of one dataset with the same value in one field.  In
+ * memory it is the number of its first record, so 8 bytes for each episode.
  */
 #include "libshard/dataset/dataset.h"
 
@@ -19,8 +19,9 @@
 
 #define VALUES 65536u /* of the field, read together */
 
-/* A run, as long as its episode is not known to be the only one with this value. */
+/* A run, as long as its episode is not known to be the only one of its dataset with this value. */
 struct run {
+	uint32_t part;	/* of a concatenation; its parts number their episodes each for itself */
 	uint64_t value; /* its bits, which are all that a comparison needs */
 	uint64_t begin;
 };
@@ -35,6 +36,8 @@ static int compare_runs(const void *a, const void *b)
 {
 	const struct run *x = a, *y = b;
 
+	if (x->part != y->part)
+		return x->part > y->part ? 1 : -1;
 	if (x->value != y->value)
 		return x->value > y->value ? 1 : -1;
 	return (x->begin > y->begin) - (x->begin < y->begin);
@@ -64,12 +67,20 @@ static int check_field(const struct shard_dataset *ds, const struct shard_field 
 	return SHARD_OK;
 }
 
-static int find_runs(struct runs *out, struct shard_dataset *ds, const struct shard_field *f, struct shard_error *err)
+/* Appends the runs of one dataset, whose record 0 has the number `base`. */
+static int find_runs(struct runs *out, struct shard_dataset *ds, const char *field, uint32_t part, uint64_t base,
+		     struct shard_error *err)
 {
+	const struct shard_field *f = shard_schema_find(&ds->m.schema, field);
 	uint64_t n = ds->m.record_count, last = 0;
-	uint8_t *piece = mem_alloc((size_t)(VALUES * f->bytes));
-	int rc = piece ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for %u values", VALUES);
+	uint8_t *piece;
+	int rc = check_field(ds, f, field, err);
 
+	if (rc)
+		return rc;
+	piece = mem_alloc((size_t)(VALUES * f->bytes));
+	if (!piece)
+		return error_set(err, SHARD_E_MEMORY, "no memory for %u values", VALUES);
 	for (uint64_t first = 0; !rc && first < n; first += VALUES) {
 		uint64_t count = min_u64(VALUES, n - first);
 
@@ -78,13 +89,14 @@ static int find_runs(struct runs *out, struct shard_dataset *ds, const struct sh
 			uint64_t value = 0;
 
 			memcpy(&value, piece + i * f->bytes, (size_t)f->bytes);
-			if (out->count && value == last)
+			if (first + i && value == last)
 				continue;
 			if (!mem_grow(&out->run, &out->room, out->count + 1, sizeof(*out->run)))
 				rc = error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " episodes",
 					       out->count + 1);
 			else
-				out->run[out->count++] = (struct run){.value = value, .begin = first + i};
+				out->run[out->count++] =
+					(struct run){.part = part, .value = value, .begin = base + first + i};
 			last = value;
 		}
 	}
@@ -93,31 +105,31 @@ static int find_runs(struct runs *out, struct shard_dataset *ds, const struct sh
 }
 
 /* A value that comes again would be two episodes of one number, or one whose records lie apart. */
-static int refuse_again(struct runs *runs, const struct shard_field *f, struct shard_error *err)
+static int refuse_again(struct runs *runs, const char *field, struct shard_error *err)
 {
 	qsort(runs->run, (size_t)runs->count, sizeof(*runs->run), compare_runs);
 	for (uint64_t i = 1; i < runs->count; i++)
-		if (runs->run[i].value == runs->run[i - 1].value)
+		if (runs->run[i].part == runs->run[i - 1].part && runs->run[i].value == runs->run[i - 1].value)
 			return error_set(
 				err, SHARD_E_ARGUMENT,
 				"field '%s': record %" PRIu64 " has the value of record %" PRIu64
 				", and records between them have others; records of an episode must lie "
 				"together, and each episode needs a value of its own: sort the source by '%s', "
 				"or number its episodes, and pack it again",
-				f->name, runs->run[i].begin, runs->run[i - 1].begin, f->name);
+				field, runs->run[i].begin, runs->run[i - 1].begin, field);
 	return SHARD_OK;
 }
 
 int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, const char *field,
 			struct shard_error *err)
 {
-	const struct shard_field *f = shard_schema_find(&ds->m.schema, field);
 	struct shard_episodes *e = NULL;
 	struct runs runs = {.count = 0};
-	int rc = check_field(ds, f, field, err);
+	int rc = ds->part_count ? SHARD_OK : find_runs(&runs, ds, field, 0, 0, err);
 
-	if (!rc)
-		rc = find_runs(&runs, ds, f, err);
+	/* No episode goes on in the next dataset, where its number may be in use for another. */
+	for (uint32_t p = 0; !rc && p < ds->part_count; p++)
+		rc = find_runs(&runs, ds->part[p], field, p, ds->first_record[ds->part_shard[p]], err);
 	if (!rc) {
 		e = mem_zalloc(sizeof(*e));
 		if (e)
@@ -131,7 +143,7 @@ int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, c
 		e->begin[runs.count] = ds->m.record_count;
 		e->count = runs.count;
 		dataset_id(ds, e->dataset_id);
-		rc = refuse_again(&runs, f, err);
+		rc = refuse_again(&runs, field, err);
 	}
 	mem_free(runs.run);
 	if (rc)

@@ -236,6 +236,27 @@ class Windows(unittest.TestCase):
         with self.assertRaisesRegex(libshard.ArgumentError, "use on_corrupt='mask'"):
             libshard.Loader(ds, 4, window=(-2, 0), on_corrupt="substitute").close()
 
+    def test_episodes_end_with_their_dataset(self):
+        """The last episode of one part of a concatenation has the number of the next part's first one."""
+        pack("part0", [4])
+        pack("part1", [3, 2])
+        parts = [libshard.Dataset(p) for p in ("part0", "part1")]
+        both = libshard.concat(parts)
+        begins = [(0, 4), (4, 7), (7, 9)]
+        want = {r: [min(max(r + o, a), b - 1) for o in range(-2, 2)] for a, b in begins for r in range(a, b)}
+        loader = libshard.Loader(both, batch_size=4, window=(-2, 1), seed=3, tail="keep")
+        seen = {}
+        for batch in loader:
+            for row in range(len(batch["image"])):
+                seen[int(batch.index[row][2])] = batch.index[row].tolist()
+        self.assertEqual(seen, want)
+        inside = libshard.Loader(both, batch_size=2, window=(-2, 0), window_edge="drop", shuffle=False, tail="keep")
+        self.assertEqual([w.tolist() for b in inside for w in b.index], [[0, 1, 2], [1, 2, 3], [4, 5, 6]])
+        # The order of each part counts.
+        pack("part2", [3], "--order", "shuffle")
+        with self.assertRaisesRegex(libshard.ArgumentError, "part2.*shuffled when it was packed"):
+            libshard.Loader(libshard.concat([*parts, libshard.Dataset("part2")]), batch_size=2, window=(-1, 0))
+
     def test_what_cannot_be_is_refused(self):
         ds = self.sets[0]
 
