@@ -528,11 +528,9 @@ wheel-run: $(VENV)/wheel/packages
 		OBJCOPY=$(if $(filter $(shell uname -m),$(ARCH)),objcopy,$(ARCH)-linux-gnu-objcopy) RUN='$(RUN)' \
 		CPPFLAGS="$$($(WHEEL_PY) python/wheel/libraries.py python-headers)"
 	$(Q)$(WHEEL_PY) python/wheel/wheel.py $(ARCH) $(WHEEL) $(BUILD)/wheel
-check-wheel: all $(VENV)/audit/packages ## by hand: the wheel in a system without a compiler, BARE=dir of one
-	$(Q)set -e; wheel=$$(ls $(BUILD)/wheel/libshard-$(VERSION)-*_$(ARCH).whl); cd $(VENV)/audit/bin; \
-		wheel=$(CURDIR)/$$wheel; ./auditwheel show $$wheel | grep -o 'tag: "manylinux_2_28_$(ARCH)"'; \
-		./abi3audit --strict $$wheel; ./twine check --strict $$wheel; ./check-wheel-contents $$wheel
-	$(Q)BUILD=$(BUILD) python/wheel/check.sh $(BUILD)/wheel/libshard-$(VERSION)-*_$(ARCH).whl $(BARE)
+check-wheel: all ## the wheel, built if it has to be, without a compiler; BARE=dir of a system, or a virtual environment
+	$(call install_missing,wheel)
+	$(Q)ARCH='$(ARCH)' BARE='$(BARE)' $(call run_tests,tests/python/_wheel.sh)
 wheel-parts: commands $(PY)
 # What pip installs besides the package, from an sdist too, which has no tests, examples or benchmarks.
 commands: $(TOOLS) $(patsubst %,$(BUILD)/share/%,$(filter-out man/man3/%,$(PAGES)))

@@ -56,6 +56,7 @@ ci|ccache|ccache|four builds of everything compile only what changed
 ci|clang-format|clang-tools-extra|code is formatted by its version 14
 wheel|cmake|cmake|builds libraries of the wheel
 wheel|nasm|nasm|JPEG and AVIF are fast by assembly
+wheel|patch|patch|repairs libraries of the wheel
 fuzz|libclang-rt-dev|compiler-rt|libFuzzer and its sanitizers
 '
 case $group in

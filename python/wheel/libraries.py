@@ -9,8 +9,10 @@ not there, apt is asked for a source package that has it, at the mirror that thi
 
 Debian has most tarballs as the projects publish them.  Those with `dfsg` in their names were packed
 again, without files that Debian may not have, and libyuv publishes none.  Mirrors drop what no
-suite has any more, and unstable changes every day: then a row needs its next release, or a folder
-WHEEL_SOURCES in which the old tarballs were kept.
+suite has any more.  A stable release keeps its tarballs for years, so rows have its versions, with
+Debian's patches where faults were found in them.  zlib, libpng, xz and libavif are of testing, which
+changes: they have no such fault, and mirrors do not always have the patches of the stable ones.
+Where a tarball has gone, its row needs the next one, or a folder WHEEL_SOURCES in which it was kept.
 
 FOLDER gets `bin`, with a compiler named `cc` and its tools, and `prefix`, with headers, libraries
 and their .pc files.  The compiler is Zig's clang, which brings glibc 2.28 to link with.
@@ -29,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GLIBC = "2.28"
+NOT_FETCHED = 77  # the exit status where a source is missing; a test is skipped then
 SUITES = ("sid", "forky", "trixie", "bookworm")  # of Debian, which have a tarball
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # meson comes by pip
 FLAGS = "-fPIC -g0 -fno-sanitize=undefined -ffunction-sections -fdata-sections"
@@ -47,6 +50,7 @@ class Library:
     cmake: tuple | None = None  # options, and where CMakeLists.txt lies: "source=build/cmake"
     make: str = ""  # commands of sh where there is no CMakeLists.txt
     needs: tuple = ()
+    patches: tuple = ()  # Debian's for faults that were found later: a .debian.tar and its SHA-256
 
 
 LIBRARIES = [
@@ -80,27 +84,27 @@ LIBRARIES = [
                 >$PREFIX/lib/pkgconfig/libxxhash.pc""",
     ),
     Library(
-        "liburing", "2.15", "https://github.com/axboe/liburing", "liburing", "liburing_2.15.orig.tar.gz",
-        "efd299ff27cde40a45efc7dbb97ebe40a0c461921cb462f1d62611642bb4ee86", "MIT", ("LICENSE",),
+        "liburing", "2.9", "https://github.com/axboe/liburing", "liburing", "liburing_2.9.orig.tar.gz",
+        "57e9b36e4ac1e46b8e0351dfb1694dc59638fc25e384b4ba36d87b800b16db1a", "MIT", ("LICENSE",),
         make="""# Its own way without libc needs a compiler that does not take -ffreestanding to mean "no headers".
             ./configure --prefix=$PREFIX --libdir=$PREFIX/lib --cc=$CC --use-libc >configure.log
             make -C src ENABLE_SHARED=0 CFLAGS="-O2 $FLAGS" AR=$AR RANLIB=$RANLIB liburing.a
             install -D -m644 src/liburing.a $PREFIX/lib/liburing.a
             install -m644 src/include/liburing.h $PREFIX/include
             cp -r src/include/liburing $PREFIX/include
-            printf 'Name: liburing\\nDescription: io_uring\\nVersion: 2.15\\nLibs: -L%s/lib -luring\\nCflags: -I%s/include\\n' \\
+            printf 'Name: liburing\\nDescription: io_uring\\nVersion: 2.9\\nLibs: -L%s/lib -luring\\nCflags: -I%s/include\\n' \\
                 $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/liburing.pc""",
     ),
     Library(
-        "jansson", "2.15.1", "https://github.com/akheron/jansson", "jansson",
-        "jansson_2.15.1.orig.tar.gz",
-        "12ee844d80157043c099e6ec41e2f5f40516b2043ab8d2b3eca6594920714f49", "MIT", ("LICENSE",),
+        "jansson", "2.14", "https://github.com/akheron/jansson", "jansson",
+        "jansson_2.14.orig.tar.gz",
+        "c739578bf6b764aa0752db9a2fdadcfe921c78f1228c7ec0bb47fa804c55d17b", "MIT", ("LICENSE",),
         cmake=("-DJANSSON_EXAMPLES=OFF", "-DJANSSON_BUILD_DOCS=OFF", "-DJANSSON_WITHOUT_TESTS=ON"),
     ),
     Library(
-        "libjpeg-turbo", "3.1.3", "https://libjpeg-turbo.org", "libjpeg-turbo",
-        "libjpeg-turbo_3.1.3.orig.tar.gz",
-        "3a13a5ba767dc8264bc40b185e41368a80d5d5f945944d1dbaa4b2fb0099f4e5",
+        "libjpeg-turbo", "2.1.5", "https://libjpeg-turbo.org", "libjpeg-turbo",
+        "libjpeg-turbo_2.1.5.orig.tar.gz",
+        "254f3642b04e309fee775123133c6464181addc150499561020312ec61c1bf7c",
         "IJG AND BSD-3-Clause AND Zlib", ("LICENSE.md", "README.ijg"),
         cmake=("-DENABLE_SHARED=OFF", "-DWITH_TURBOJPEG=OFF", "-DWITH_TOOLS=OFF", "-DWITH_TESTS=OFF",
                "-DREQUIRE_SIMD=ON"),
@@ -111,9 +115,9 @@ LIBRARIES = [
         cmake=("-DPNG_SHARED=OFF", "-DPNG_TESTS=OFF", "-DPNG_TOOLS=OFF"), needs=("zlib",),
     ),
     Library(
-        "libwebp", "1.6.0", "https://developers.google.com/speed/webp", "libwebp",
-        "libwebp_1.6.0.orig.tar.gz",
-        "e4ab7009bf0629fd11982d4c2aa83964cf244cffba7347ecd39019a9e38c4564", "BSD-3-Clause", ("COPYING", "PATENTS"),
+        "libwebp", "1.5.0", "https://developers.google.com/speed/webp", "libwebp",
+        "libwebp_1.5.0.orig.tar.gz",
+        "7d6fab70cf844bf6769077bd5d7a74893f8ffd4dfb42861745750c63c2a5c92c", "BSD-3-Clause", ("COPYING", "PATENTS"),
         cmake=tuple(f"-DWEBP_BUILD_{what}=OFF" for what in (
             "ANIM_UTILS", "CWEBP", "DWEBP", "GIF2WEBP", "IMG2WEBP", "VWEBP", "WEBPINFO", "LIBWEBPMUX", "WEBPMUX",
             "EXTRAS")),
@@ -141,23 +145,27 @@ LIBRARIES = [
             "NLS", "TOOL_XZ", "TOOL_XZDEC", "TOOL_LZMADEC", "TOOL_LZMAINFO", "TOOL_SCRIPTS", "DOC")),
     ),
     Library(
-        "libtiff", "4.7.2", "https://libtiff.gitlab.io/libtiff", "tiff", "tiff_4.7.2.orig.tar.bz2",
-        "c5086d8f7c5ba51ca98241f24a8bd1cb66218c399077aeccbf6a236cf3152acc", "libtiff", ("LICENSE.md",),
+        "libtiff", "4.7.0", "https://libtiff.gitlab.io/libtiff", "tiff", "tiff_4.7.0.orig.tar.bz2",
+        "2b8b5c4e79cb2a4651796602e45d6179b7f18bc283feab417b8e881ef7e81862", "libtiff", ("LICENSE.md",),
         cmake=tuple(f"-D{what}=OFF" for what in (
-            "tiff-tools", "tiff-tests", "tiff-contrib", "tiff-docs", "tiff-cxx", "lerc", "jbig", "libdeflate")),
+            "tiff-tools", "tiff-tests", "tiff-contrib", "tiff-docs", "cxx", "lerc", "jbig", "libdeflate")),
         needs=("zlib", "libjpeg-turbo", "libwebp", "xz", "zstd"),
+        patches=("tiff_4.7.0-3+deb13u3.debian.tar.xz",
+                 "c0cbcb717e20a69964bfa7471cbb0137dd39a451434932972bc7fbcdb86345f8"),
     ),
     Library(
-        "libarchive", "3.8.9", "https://www.libarchive.org", "libarchive", "libarchive_3.8.9.orig.tar.xz",
-        "888c934f9d95648ecb9163dc8e23ab80a476ecb81a8f1154704a227b5b676dde", "BSD-2-Clause AND BSD-3-Clause", ("COPYING",),
+        "libarchive", "3.7.4", "https://www.libarchive.org", "libarchive", "libarchive_3.7.4.orig.tar.xz",
+        "f887755c434a736a609cbd28d87ddbfbe9d6a3bb5b703c22c02f6af80a802735", "BSD-2-Clause AND BSD-3-Clause", ("COPYING",),
         # Only its filters for .bz2 and .xz are used.
         cmake=tuple(f"-DENABLE_{what}=OFF" for what in (
             "TEST", "TAR", "CPIO", "CAT", "UNZIP", "OPENSSL", "LIBXML2", "EXPAT", "ICONV", "ACL", "XATTR", "LIBB2",
             "LZO", "ZSTD", "LZ4", "ZLIB", "PCREPOSIX", "PCRE2POSIX", "NETTLE", "MBEDTLS", "CNG")), needs=("bzip2", "xz"),
+        patches=("libarchive_3.7.4-4+deb13u1.debian.tar.xz",
+                 "72da9703b642c6c9bc0432704f1ad14919c57f743336396b5f8aefaf9bf79874"),
     ),
     Library(
-        "dav1d", "1.5.4", "https://www.videolan.org/projects/dav1d.html", "dav1d", "dav1d_1.5.4.orig.tar.xz",
-        "686616b7c69eb88d44459391ab25cac13b6647a3b288835c5784e71c1514a5c5", "BSD-2-Clause", ("COPYING",),
+        "dav1d", "1.5.1", "https://www.videolan.org/projects/dav1d.html", "dav1d", "dav1d_1.5.1.orig.tar.xz",
+        "401813f1f89fa8fd4295805aa5284d9aed9bc7fc1fdbe554af4292f64cbabe21", "BSD-2-Clause", ("COPYING",),
         make="""printf "[binaries]\\nc = '%s'\\nar = '%s'\\nstrip = 'true'\\n" $CC $AR >cross
             printf "[host_machine]\\nsystem = 'linux'\\nendian = 'little'\\n" >>cross
             printf "cpu_family = '%s'\\ncpu = '%s'\\n" $ARCH $ARCH >>cross
@@ -186,8 +194,9 @@ LIBRARIES = [
 ]
 
 
-def stop(text):
-    raise SystemExit(f"wheel: {text}")
+def stop(text, status=1):
+    print(f"wheel: {text}", file=sys.stderr)
+    sys.exit(status)
 
 
 def digest(path):
@@ -212,35 +221,34 @@ def apt_options(folder):
     return words
 
 
-def ask_apt(library, folder):
-    """Download the tarball into the folder if a source package has it, in whatever revision."""
+def ask_apt(package, name, sha256, folder):
+    """Download the file into the folder if a source package has it, in whatever revision."""
     options = apt_options(folder / "apt")
-    told = subprocess.run(["apt-cache", *options, "showsrc", library.debian], capture_output=True, text=True).stdout
+    told = subprocess.run(["apt-cache", *options, "showsrc", package], capture_output=True, text=True).stdout
+    which = "--diff-only" if ".debian.tar." in name else "--tar-only"
     for record in told.split("\n\n"):
         version = re.search(r"^Version: (.+)$", record, re.M)
-        if version and library.sha256 in record:
-            package = f"{library.debian}={version[1]}"
-            print("  GET  ", package, flush=True)
-            command = ["apt-get", "-qq", *options, "source", "--download-only", "--tar-only", package]
-            subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL)
-            return
+        if version and sha256 in record and not (folder / name).exists():
+            print("  GET  ", name, flush=True)
+            command = ["apt-get", "-qq", *options, "source", "--download-only", which, f"{package}={version[1]}"]
+            subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def tarball_of(library, folder):
-    """The path of the tarball, once its SHA-256 was compared."""
+def source_file(library, name, sha256, folder):
+    """The path of a tarball, or of its patches, once the SHA-256 was compared."""
     given = os.environ.get("WHEEL_SOURCES")
-    path = Path(given, library.tarball) if given else None
+    path = Path(given, name) if given else None
     if not path or not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / library.tarball
+        path = folder / name
         if not path.exists() and shutil.which("apt-get"):
-            ask_apt(library, folder)
+            ask_apt(library.debian, name, sha256, folder)
         if not path.exists():
-            stop(f"there is no {library.tarball}, and apt got no source package {library.debian} with SHA-256 {library.sha256} "
+            stop(f"there is no {name}, and apt got no source package {library.debian} with SHA-256 {sha256} "
                  f"from the mirror of this machine.  Download {library.name} {library.version} from {library.home}, or "
-                 f"Debian's copy of it, under that name, and set WHEEL_SOURCES to its folder")
-    if digest(path) != library.sha256:
-        stop(f"{path}: its SHA-256 is {digest(path)}, not {library.sha256}; remove it or get the right one")
+                 f"Debian's copy of it, under that name, and set WHEEL_SOURCES to its folder", NOT_FETCHED)
+    if digest(path) != sha256:
+        stop(f"{path}: its SHA-256 is {digest(path)}, not {sha256}; remove it or get the right one")
     return path
 
 
@@ -251,7 +259,9 @@ def make_compiler(arch, folder):
     except ImportError:
         stop(f"the compiler is missing: {sys.executable} -m pip install ziglang")
     zig = Path(ziglang.__file__).parent / "zig"
-    tools = {word: f"{word} -target {arch}-linux-gnu.{GLIBC}" for word in ("cc", "c++")} | {"ar": "ar", "ranlib": "ranlib"}
+    # CMake tries c++ where a project names C++, though nothing that is built calls a function of it.  `zig c++`
+    # compiles all of libc++ for that, which takes as long as five of the libraries.
+    tools = {word: f"cc -target {arch}-linux-gnu.{GLIBC}" for word in ("cc", "c++")} | {"ar": "ar", "ranlib": "ranlib"}
     folder.mkdir(parents=True, exist_ok=True)
     for name, words in tools.items():
         path, text = folder / name, f'#!/bin/sh\nexec "{zig}" {words} "$@"\n'
@@ -262,7 +272,7 @@ def make_compiler(arch, folder):
 
 
 def check_programs(arch, path):
-    needed = ["make", "cmake", "pkg-config", "meson", "ninja"] + (["nasm"] if arch == "x86_64" else [])
+    needed = ["make", "patch", "cmake", "pkg-config", "meson", "ninja"] + (["nasm"] if arch == "x86_64" else [])
     missing = [program for program in needed if not shutil.which(program, path=path)]
     if missing:
         stop(f"missing here: {' '.join(missing)}.  'make deps DEPS=wheel' installs those of the system, and "
@@ -277,7 +287,7 @@ def run(command, log, **more):
         stop(f"{command[0]} failed with status {done.returncode}; all that it said is in {log}")
 
 
-def build(library, arch, folder, tarball):
+def build(library, arch, folder, tarball, patches=None):
     source, made = folder / "source" / library.name, folder / "made" / library.name
     for path in (source, made):
         shutil.rmtree(path, ignore_errors=True)
@@ -285,6 +295,11 @@ def build(library, arch, folder, tarball):
     log, prefix, tools = folder / f"{library.name}.log", folder / "prefix", folder / "bin"
     log.unlink(missing_ok=True)
     run(["tar", "-x", "--strip-components=1", "-C", str(source), "-f", str(tarball)], log)
+    if patches:
+        run(["tar", "-x", "-C", str(source), "-f", str(patches)], log)
+        series = source / "debian" / "patches"
+        for patch in (series / "series").read_text().split():
+            run(["patch", "-p1", "--fuzz=0", "--no-backup-if-mismatch", "-i", str(series / patch)], log, cwd=source)
     flags = f"{FLAGS} -ffile-prefix-map={source}=. -ffile-prefix-map={made}=."
     jobs = f"-j{os.environ.get('JOBS', os.cpu_count())}"
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "CFLAGS", "LDFLAGS")}
@@ -303,7 +318,7 @@ def build(library, arch, folder, tarball):
          f"-DCMAKE_C_COMPILER={tools / 'cc'}", f"-DCMAKE_CXX_COMPILER={tools / 'c++'}",
          f"-DCMAKE_AR={tools / 'ar'}", f"-DCMAKE_RANLIB={tools / 'ranlib'}",
          "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_C_FLAGS_RELEASE=-O3 -DNDEBUG",
-         f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib", f"-DCMAKE_FIND_ROOT_PATH={prefix}",
+         f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR:STRING=lib", f"-DCMAKE_FIND_ROOT_PATH={prefix}",
          "-DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER", "-DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY",
          "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY",
          "-DBUILD_SHARED_LIBS=OFF", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON", *options], log, env=environment)
@@ -317,21 +332,25 @@ def main(arch, folder):
     zig = make_compiler(arch, folder / "bin")
     compiler = subprocess.run([zig, "version"], capture_output=True, text=True, check=True).stdout
     keys = {}
-    tarballs = fetch(folder.parent / "sources")
+    sources = fetch(folder.parent / "sources")
     for library in LIBRARIES:
-        tarball = tarballs[library.name]
         needed = [keys[n] for n in library.needs]
         keys[library.name] = hashlib.sha256(repr((library, compiler, FLAGS, GLIBC, needed)).encode()).hexdigest()
         stamp = folder / f"{library.name}.built"
         if stamp.exists() and stamp.read_text() == keys[library.name]:
             continue
         print("  BUILD", library.name, library.version, flush=True)
-        build(library, arch, folder, tarball)
+        build(library, arch, folder, *sources[library.name])
         stamp.write_text(keys[library.name])
 
 
 def fetch(folder):
-    return {library.name: tarball_of(library, folder) for library in LIBRARIES}
+    """Name of a library -> its tarball, and that of its patches, if there are any."""
+    return {
+        library.name: [source_file(library, *file, folder)
+                       for file in ((library.tarball, library.sha256), library.patches) if file]
+        for library in LIBRARIES
+    }
 
 
 def python_headers():

@@ -78,7 +78,9 @@ def sbom(version, arch, when):
             "licenses": [{"expression": library.licence}],
             "externalReferences": [{"type": "website", "url": library.home}],
             "properties": [{"name": "libshard:tarball", "value": library.tarball},
-                           {"name": "libshard:debian", "value": library.debian}],
+                           {"name": "libshard:debian", "value": library.debian}]
+            + [{"name": f"libshard:patches{what}", "value": value}
+               for what, value in zip(("", ":SHA-256"), library.patches)],
         }
         for library in LIBRARIES
     ]

@@ -1,18 +1,38 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# python/wheel/check.sh WHEEL [ROOT] - install a wheel where there is no compiler, and use all of it
+# tests/python/_wheel.sh [ROOT] - build the wheel, install it where there is no compiler, and use all of it
+# TIMEOUT: 3600
 #
-# ROOT is the folder of a system of its own, as `debootstrap --variant=minbase
+# ROOT, or else $BARE, is the folder of a system of its own, as `debootstrap --variant=minbase
 # --include=python3-pip,python3-venv` makes one; the wheel is installed by its pip, as root.  Without
-# ROOT it goes to a virtual environment, where PATH has nothing else.  BUILD is the build of this
+# it the wheel goes to a virtual environment, where PATH has nothing else.  BUILD is the build of this
 # checkout, by this machine's compiler and libraries: datasets that it packs are compared with those
-# of the wheel, record by record.
+# of the wheel, record by record.  Where the compiler or a source cannot be fetched, it is skipped.
 set -euo pipefail
-wheel=$(realpath "${1:?usage: check.sh WHEEL [ROOT]}") root=${2:+$(realpath "$2")}
 here=$(realpath "$(dirname "$0")/../..")
 build=$(realpath "${BUILD:-$here/build}")
+root=${1:-${BARE-}} root=${root:+$(realpath "$root")}
 work=$(mktemp -d "${root:-${TMPDIR:-/tmp}}${root:+/tmp}/wheel.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+cd "$here"
+# What was fetched and built before is used again, so a second run takes a minute.
+under=$(realpath --relative-to=. "$build")
+by_pip() { make DEPS=skip BUILD="$under" "$under/venv/$1/packages" || { echo "pip got no $2" && exit 77; }; }
+by_pip wheel "compiler for the wheel"
+status=0
+"$build/venv/wheel/bin/python" python/wheel/libraries.py sources "$build/wheel/sources" || status=$?
+[ "$status" = 0 ] || exit "$status" # 77 if a source is missing; it was named
+make DEPS=skip BUILD="$under" wheel-run
+version=$("$build/bin/shardpack" --version | sed -n '1s/^shardpack //p')
+wheel=$(realpath "$build/wheel/libshard-$version"-*_"${ARCH:-x86_64}".whl)
+by_pip audit "programs that look at wheels"
+(
+	cd "$build/venv/audit/bin"
+	./auditwheel show "$wheel" | grep -o "tag: \"manylinux_2_28_${ARCH:-x86_64}\""
+	./abi3audit --strict "$wheel"
+	./twine check --strict "$wheel"
+	./check-wheel-contents "$wheel"
+)
 inside=${work#"$root"} # how the system calls the folder
 
 die() {
