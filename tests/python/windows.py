@@ -253,7 +253,7 @@ class Windows(unittest.TestCase):
         inside = libshard.Loader(both, batch_size=2, window=(-2, 0), window_edge="drop", shuffle=False, tail="keep")
         self.assertEqual([w.tolist() for b in inside for w in b.index], [[0, 1, 2], [1, 2, 3], [4, 5, 6]])
         # The order of each part counts.
-        pack("part2", [3], "--order", "shuffle")
+        libshard.pack({n: records([3])[n] for n in ("image", "state", "episode")}, parts[0].schema, "part2", order="shuffle")
         with self.assertRaisesRegex(libshard.ArgumentError, "part2.*shuffled when it was packed"):
             libshard.Loader(libshard.concat([*parts, libshard.Dataset("part2")]), batch_size=2, window=(-1, 0))
 
