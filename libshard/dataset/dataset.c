@@ -89,6 +89,7 @@ static void fill_shard(void *context, uint64_t idx, const struct manifest_shard 
 	f->ds->first_record[idx] = f->records;
 	f->records += s->record_count;
 	f->ds->first_record[idx + 1] = f->records;
+	f->ds->data_bytes += s->file_bytes;
 }
 
 /* The options, looked at alone.  `id` becomes the id that is expected, in lower case. */
@@ -564,21 +565,6 @@ bool dataset_is_remote(const struct shard_dataset *ds)
 	return remote;
 }
 
-uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes)
-{
-	*units = *bytes = 0;
-	for (uint64_t i = 0; i < ds->m.shard_count; i++) {
-		uint64_t records = ds->first_record[i + 1] - ds->first_record[i];
-		struct shard_entry e;
-
-		for (uint32_t g = 0; g < ds->m.schema.group_count; g++)
-			*units += ceil_div(records, ds->m.schema.group[g].unit_records);
-		if (!shard_dataset_entry(ds, i, &e, NULL))
-			*bytes += e.file_bytes;
-	}
-	return ds->m.shard_count;
-}
-
 const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds)
 {
 	return &ds->m.schema;
@@ -591,16 +577,15 @@ void shard_dataset_manifest(const struct shard_dataset *ds, struct shard_view *o
 
 void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out)
 {
-	uint64_t units;
-
 	memset(out, 0, sizeof(*out));
 	out->record_count = ds->m.record_count;
+	out->shard_count = ds->m.shard_count;
+	out->data_bytes = ds->data_bytes;
 	out->class_count = ds->m.class_count;
 	out->seed = ds->m.seed;
 	out->order = ds->m.order;
 	out->has_plan_digest = ds->m.has_plan_digest;
 	memcpy(out->plan_digest, ds->m.plan_digest, sizeof(out->plan_digest));
-	out->shard_count = dataset_totals(ds, &units, &out->data_bytes);
 	dataset_id(ds, out->id);
 }
 

@@ -245,6 +245,7 @@ struct shard_dataset { /* const after open, but for the readers, which come and 
 	struct shard_dataset_options o;
 	uint64_t *first_record;				 /* [shard_count + 1]: shard s holds [first[s], first[s + 1]) */
 	const char **line;				 /* [shard_count]: where in the text its file name starts */
+	uint64_t data_bytes;				 /* of all shard files */
 	char *class_names;				 /* NUL-terminated, one behind the other */
 	uint64_t *class_at;				 /* [class_count]: where in class_names */
 	struct shard_moments *moments[SHARD_FIELDS_MAX]; /* one per channel, or NULL */
@@ -294,14 +295,8 @@ int dataset_use_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,
 		       struct shard_error *err);
 
-/*
- * Which dataset it is: the manifest's SHA-256, in hex, as shard_dataset_info() says it besides what
- * needs all its lines.
- */
+/* Which dataset it is: the manifest's SHA-256, in hex, as shard_dataset_info() says it. */
 void dataset_id(const struct shard_dataset *ds, char id[65]);
-
-/* Units and bytes in all shards, by arithmetic; the number of shards is returned. */
-uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes);
 
 /*
  * The dataset `id`, which a token names, may be this one before others were appended.  Then its

@@ -214,8 +214,10 @@ static int join_parts(struct shard_dataset **out, struct shard_dataset *const *p
 	ds->part_count = count;
 	snprintf(name, sizeof(name), "a %s of %u dataset%s", what, count, count == 1 ? "" : "s");
 	ds->dir = mem_text(name);
-	for (uint32_t p = 0; p < count; p++)
+	for (uint32_t p = 0; p < count; p++) {
 		ds->m.shard_count += part[p]->m.shard_count;
+		ds->data_bytes += part[p]->data_bytes;
+	}
 	ds->part = mem_array(count, sizeof(struct shard_dataset *));
 	ds->part_shard = mem_array((size_t)count + 1, sizeof(*ds->part_shard));
 	ds->first_record = mem_array((size_t)ds->m.shard_count + 1, sizeof(*ds->first_record));

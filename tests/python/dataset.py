@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.environ["ROOT"], "format"))
@@ -38,6 +39,18 @@ class Records(unittest.TestCase):
         self.assertEqual(got["image"].tobytes(), want["image"].tobytes())
         labels = got["label"] if isinstance(got["label"], int) else got["label"].tolist()
         self.assertEqual(labels, want["label"].tolist())
+
+    def test_a_number_is_looked_up_without_the_lines_of_all_shards(self):
+        """len() and ds[i] once read each line of the manifest again, so they took longer for each shard."""
+        times = {}
+        for shards in (1, 400):
+            ds = libshard.pack({"x": np.arange(400)}, None, f"shards{shards}", shard_records=400 // shards)
+            ds[0]["x"]
+            begin = time.thread_time()  # of this thread, so other programs do not count
+            for i in range(20000):
+                len(ds)
+            times[shards] = time.thread_time() - begin
+        self.assertLess(times[400], 20 * times[1], times)
 
     def test_each_record(self):
         for ds in (self.plain, self.packed):

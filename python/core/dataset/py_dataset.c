@@ -97,13 +97,16 @@ static PyObject *opened(PyTypeObject *type, struct shard_dataset *ds, PyObject *
 {
 	struct dataset *d = path ? object_alloc(type) : NULL;
 	const struct shard_schema *s = shard_dataset_schema(ds);
+	struct shard_dataset_info info;
 
 	if (!d) {
 		shard_dataset_close(ds);
 		Py_XDECREF(path);
 		return NULL;
 	}
+	shard_dataset_info(ds, &info);
 	d->ds = ds;
+	d->record_count = info.record_count;
 	d->path = path;
 	d->parts = parts ? Py_NewRef(parts) : NULL;
 	for (uint32_t f = 0; f < s->field_count && !PyErr_Occurred(); f++)
@@ -177,20 +180,12 @@ static PyObject *close_(PyObject *self, PyObject *Py_UNUSED(unused))
 
 /* ---- records ---- */
 
-static uint64_t record_count(const struct dataset *d)
-{
-	struct shard_dataset_info info;
-
-	shard_dataset_info(d->ds, &info);
-	return info.record_count;
-}
-
 struct dataset *dataset_part(const struct dataset *d, uint64_t *idx)
 {
 	struct dataset *part = (struct dataset *)PyTuple_GetItem(d->parts, 0);
-	uint64_t count = record_count(part);
+	uint64_t count = part->record_count;
 
-	for (Py_ssize_t i = 1; *idx >= count; count = record_count(part)) {
+	for (Py_ssize_t i = 1; *idx >= count; count = part->record_count) {
 		*idx -= count;
 		part = (struct dataset *)PyTuple_GetItem(d->parts, i++);
 	}
@@ -201,13 +196,13 @@ static Py_ssize_t length(PyObject *self)
 {
 	struct dataset *d = (struct dataset *)self;
 
-	return dataset_is_open(d) ? (Py_ssize_t)record_count(d) : -1;
+	return dataset_is_open(d) ? (Py_ssize_t)d->record_count : -1;
 }
 
 /* Read a number as an index.  Numbers below 0 count from the end. */
 static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 {
-	uint64_t n = record_count(d);
+	uint64_t n = d->record_count;
 	Py_ssize_t i = PyNumber_AsSsize_t(number, PyExc_IndexError);
 
 	if (i == -1 && PyErr_Occurred()) {
@@ -294,9 +289,9 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 		}
 		Py_XDECREF(item);
 	}
-	if (ok && (is_mask || (!count && has_bools(indices))) && (uint64_t)count != record_count(d)) {
+	if (ok && (is_mask || (!count && has_bools(indices))) && (uint64_t)count != d->record_count) {
 		fail_argument("the mask has %zd bools; must have one for each of %llu records", count,
-			      (unsigned long long)record_count(d));
+			      (unsigned long long)d->record_count);
 		ok = false;
 	}
 	if (ok)
@@ -334,7 +329,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 	if (PySlice_Check(key)) {
 		if (!number_slice(key, &first, &stop, &step))
 			return NULL;
-		count = PySlice_AdjustIndices((Py_ssize_t)record_count(d), &first, &stop, step);
+		count = PySlice_AdjustIndices((Py_ssize_t)d->record_count, &first, &stop, step);
 		return rows_slice(d, (uint64_t)first, step, (uint64_t)count);
 	}
 	/* These would pass for a number or a sequence. */
@@ -391,7 +386,7 @@ static int compare_places(const void *a, const void *b)
 /* 16 bytes for each record that has a key.  False with an exception set. */
 static bool learn_keys(struct dataset *d)
 {
-	uint64_t n = record_count(d);
+	uint64_t n = d->record_count;
 	struct key_place *place = n < SIZE_MAX / sizeof(*place) ? PyMem_Malloc((n + 1) * sizeof(*place)) : NULL;
 	char key[SHARD_KEY_BYTES_MAX];
 	struct shard_error err;

@@ -13,8 +13,9 @@
 struct dataset {
 	PyObject_HEAD struct shard_dataset *ds; /* first, as in struct map_owner */
 	PyObject *path;
-	PyObject *parts;		     /* of a concatenation: a tuple of datasets, which outlive it; else NULL */
-	PyObject *name[SHARD_FIELDS_MAX];    /* of fields */
+	PyObject *parts;		  /* of a concatenation: a tuple of datasets, which outlive it; else NULL */
+	PyObject *name[SHARD_FIELDS_MAX]; /* of fields */
+	uint64_t record_count;
 	uint64_t *first_record, shard_count; /* of each shard, and of the end; NULL before they are needed */
 	struct key_place *key_place;	     /* [key_count], by hash; NULL before they are needed */
 	size_t key_count;
