@@ -18,6 +18,7 @@ from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
 from ._options import as_items, number_in, public, show
 from ._selection import Selectable, Selection, is_bool
+from ._tables import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -163,6 +164,7 @@ def concat(datasets: Iterable[Dataset | Selection | Concat | Path]) -> Concat:
         raise ArgumentError("datasets: there are none to concatenate", "bad argument")
     for other in parts[1:]:
         _check(_dataset(parts[0]), _dataset(other))
+    check_columns(one for part in parts for one in _parts(_dataset(part)))
     return Concat(parts)
 
 
