@@ -37,6 +37,13 @@ class Joined(Dataset):
     def __init__(self, parts: tuple[Dataset, ...]) -> None:
         self.parts = parts
 
+    def place(self, number: SupportsIndex) -> tuple[Dataset, int]:
+        """The dataset that has a record, and its number there."""
+        at = number_in(len(self), number, "record", "dataset")
+        ends = list(accumulate(map(len, self.parts)))
+        which = bisect_right(ends, at)
+        return self.parts[which], at - (ends[which - 1] if which else 0)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, (self.parts,)
 

@@ -292,7 +292,7 @@ def opened(option: str, source: Any) -> Dataset:
             hint = "a mixture is for libshard.Loader and libshard.torch.Loader"
         elif hasattr(source, "datasets"):
             hint = (
-                "a concatenation is for libshard.Loader, libshard.zip, libshard.export and torch.utils.data.DataLoader; "
+                "a concatenation is for libshard.Loader, libshard.zip, libshard.export and libshard.torch.ShardDataset; "
                 "here give one of its .datasets, or libshard.mix() all of them"
             )
     elif isinstance(source, (list, tuple)) and any(isinstance(part, (Dataset, Selection)) for part in source):
