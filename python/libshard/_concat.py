@@ -18,6 +18,7 @@ from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
 from ._options import as_items, number_in, public, show
 from ._selection import Selectable, Selection, is_bool
+from ._tables import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,6 +36,13 @@ class Joined(Dataset):
 
     def __init__(self, parts: tuple[Dataset, ...]) -> None:
         self.parts = parts
+
+    def place(self, number: SupportsIndex) -> tuple[Dataset, int]:
+        """The dataset that has a record, and its number there."""
+        at = number_in(len(self), number, "record", "dataset")
+        ends = list(accumulate(map(len, self.parts)))
+        which = bisect_right(ends, at)
+        return self.parts[which], at - (ends[which - 1] if which else 0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, (self.parts,)
@@ -163,6 +171,7 @@ def concat(datasets: Iterable[Dataset | Selection | Concat | Path]) -> Concat:
         raise ArgumentError("datasets: there are none to concatenate", "bad argument")
     for other in parts[1:]:
         _check(_dataset(parts[0]), _dataset(other))
+    check_columns(one for part in parts for one in _parts(_dataset(part)))
     return Concat(parts)
 
 

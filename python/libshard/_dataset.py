@@ -292,8 +292,8 @@ def opened(option: str, source: Any) -> Dataset:
             hint = "a mixture is for libshard.Loader and libshard.torch.Loader"
         elif hasattr(source, "datasets"):
             hint = (
-                "a concatenation is for libshard.Loader, libshard.zip and torch.utils.data.DataLoader; here give one of "
-                "its .datasets, or libshard.mix() all of them"
+                "a concatenation is for libshard.Loader, libshard.zip, libshard.export and libshard.torch.ShardDataset; "
+                "here give one of its .datasets, or libshard.mix() all of them"
             )
     elif isinstance(source, (list, tuple)) and any(isinstance(part, (Dataset, Selection)) for part in source):
         hint = "libshard.concat([a, b]) and libshard.mix([a, b]) make one of several"

@@ -10,10 +10,11 @@ import re
 import struct
 import tarfile
 import zlib
+from bisect import bisect_left
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from ._concat import Concat
+from ._concat import Joined, as_source
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, ExistsError, of_system
 from ._options import as_names, as_path, public, show, whole
@@ -23,6 +24,7 @@ from ._selection import Selection
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ._concat import Concat
     from ._description import Field
     from ._selection import Selectable
     from ._types import Path
@@ -37,7 +39,7 @@ _COLOURS = {1: 0, 2: 4, 3: 2, 4: 6}  # of PNG, by channels
 
 @public("libshard.export")
 def export(
-    source: Dataset | Selection | Path,
+    source: Dataset | Selection | Concat | Path,
     out: Path,
     *,
     fields: Iterable[str] | None = None,
@@ -125,10 +127,9 @@ def _import(name: str, what: str) -> Any:
 
 
 def _records_of(source: Any) -> tuple[Dataset, range | list[int]]:
+    source = as_source(source)
     if isinstance(source, Selection):
         return source.dataset, source.records.tolist()
-    if isinstance(source, Concat):
-        raise TypeError("source: export the datasets of libshard.concat() one by one, or let 'shardpack merge' make one")
     dataset = opened("source", source)
     return dataset, range(len(dataset))
 
@@ -286,7 +287,7 @@ def _write_tars(
         if key in keys:
             raise ArgumentError(
                 f"records {keys[key]} and {number} would both be sample {show(key)} of {name % (count - 1)}, as their keys "
-                f"differ in dots or endings only: {show(dataset.key(keys[key]))} and {show(dataset.key(number))}",
+                f"differ in dots or endings at most: {show(dataset.key(keys[key]))} and {show(dataset.key(number))}",
                 "bad argument",
             )
         keys[key] = number
@@ -337,6 +338,18 @@ def _members(
 # ---- tables ----
 
 
+def _by_part(dataset: Dataset, numbers: range | list[int]) -> Iterator[tuple[Dataset, range | list[int]]]:
+    """Of a concatenation: each dataset and the numbers there.  They may store their records in different ways."""
+    end = 0
+    for part in dataset.parts if isinstance(dataset, Joined) else (dataset,):
+        first, end = end, end + len(part)
+        piece = numbers[bisect_left(numbers, first) : bisect_left(numbers, end)]  # they ascend
+        if isinstance(piece, range):
+            yield part, range(piece.start - first, piece.stop - first)
+        else:
+            yield part, [number - first for number in piece]
+
+
 def _write_parquet(dataset: Dataset, numbers: range | list[int], fields: list[Field], f: Any, shown: _Progress) -> None:
     pa = _import("pyarrow", "export() to Parquet")
     parquet = import_module("pyarrow.parquet")
@@ -355,7 +368,8 @@ def _write_parquet(dataset: Dataset, numbers: range | list[int], fields: list[Fi
 def _tables(pa: Any, dataset: Dataset, numbers: range | list[int], fields: list[Field]) -> Iterator[Any]:
     """The records as record batches."""
     numpy = _import("numpy", "a table")
-    has_keys = len(dataset) > 0 and bool(dataset.key(0)) and not any(f.name == "key" for f in fields)
+    parts = dataset.parts if isinstance(dataset, Joined) else (dataset,)
+    has_keys = any(len(part) and part.key(0) for part in parts) and not any(f.name == "key" for f in fields)
     axes = {f["name"]: f["ragged_axes"] for f in dataset._fields()}
     for f in fields:
         if f.kind == "ragged" and axes[f.name] != 1:
@@ -365,16 +379,20 @@ def _tables(pa: Any, dataset: Dataset, numbers: range | list[int], fields: list[
             )
     each = max(1, min(_GROUP_RECORDS, _GROUP_BYTES // (1 + sum(f.bytes for f in fields))))
     metadata = {"libshard.classes": json.dumps(dataset.classes, ensure_ascii=False)} if dataset.classes else None
-    for begin in range(0, len(numbers), each):
-        part = numbers[begin : begin + each]
-        rows = dataset[part.start : part.stop] if isinstance(part, range) else dataset[part]
-        one_by_one = any(f.kind != "tensor" or _is_picture(f) for f in fields)
-        records = [dataset[i] for i in part] if one_by_one else []
-        columns = {"key": pa.array([dataset.key(i) for i in part], pa.string())} if has_keys else {}
-        for f in fields:
-            columns[f.name] = _column(pa, numpy, f, rows, records)
-        batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-        yield batch.replace_schema_metadata(metadata)
+    for part, inside in _by_part(dataset, numbers):
+        for begin in range(0, len(inside), each):
+            batch = _batch(pa, numpy, part, inside[begin : begin + each], fields, has_keys)
+            yield batch.replace_schema_metadata(metadata)
+
+
+def _batch(pa: Any, numpy: Any, dataset: Dataset, numbers: range | list[int], fields: list[Field], has_keys: bool) -> Any:
+    rows = dataset[numbers.start : numbers.stop] if isinstance(numbers, range) else dataset[numbers]
+    one_by_one = any(f.kind != "tensor" or _is_picture(f) for f in fields)
+    records = [dataset[i] for i in numbers] if one_by_one else []
+    columns = {"key": pa.array([dataset.key(i) for i in numbers], pa.string())} if has_keys else {}
+    for f in fields:
+        columns[f.name] = _column(pa, numpy, f, rows, records)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _column(pa: Any, numpy: Any, f: Field, rows: Any, records: list[Any]) -> Any:

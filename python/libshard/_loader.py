@@ -36,6 +36,7 @@ from ._options import (
 )
 from ._selection import Selection
 from ._summary import gpu_is_here, is_label, prometheus_of, rates_of, summary_of
+from ._tables import check_columns
 from ._transform import Transform
 
 if TYPE_CHECKING:
@@ -315,6 +316,8 @@ class LoaderBase(Hinting, Generic[T]):
         if lists and place != "cpu":
             raise ArgumentError("strings='lists' needs device='cpu': a GPU has no strings", "bad argument")
         wanted = _fields(self.dataset, fields)
+        if self.mixture is not None:
+            _check_mixed(self.mixture, wanted)
         if around is not None:
             _refuse_whole_images(self.dataset, wanted, self._of_images)
         self._items = _items(items, self.dataset, wanted, self.mixture is not None)
@@ -988,6 +991,12 @@ def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
     if not chosen:
         raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")
     return 0 if wanted is None else sum(1 << i for i, name in enumerate(names) if name in chosen)
+
+
+def _check_mixed(mixture: Mixture, fields: int) -> None:
+    """Fields that were made of the columns of a table have the same ones in all sources."""
+    names = [name for i, name in enumerate(mixture.dataset.schema.names) if not fields or fields >> i & 1]
+    check_columns((s.dataset if isinstance(s, Selection) else s for s in mixture.sources), names)
 
 
 def _transforms(given: Any) -> tuple[Transform | None, tuple[Callable[[Any], Any], ...]]:

@@ -20,6 +20,8 @@ from ._options import show
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ._dataset import Dataset
 
 _LINE = "columns "
@@ -258,11 +260,7 @@ def column_names(dataset: Dataset) -> dict[str, list[str]]:
     """Of each field that was stacked: the names of its columns, which all shards must agree on."""
     found: dict[str, list[str]] | None = None
     for shard in range(dataset.shard_count):
-        here = {}
-        for line in dataset._provenance(shard).decode().splitlines():
-            field, _, names = line.removeprefix(_LINE).partition(" ")
-            if line.startswith(_LINE) and field in dataset.schema.names:
-                here[field] = _checked(dataset, shard, field, names)
+        here = _names_in(dataset, shard)
         if found is not None and here != found:
             raise MismatchError(
                 f"{dataset.path}: shard {shard} has other names of columns than shard 0, so it is not known which "
@@ -271,6 +269,33 @@ def column_names(dataset: Dataset) -> dict[str, list[str]]:
             )
         found = here
     return found or {}
+
+
+def check_columns(datasets: Iterable[Dataset], wanted: Sequence[str] | None = None) -> None:
+    """Do the numbers of a field that was stacked mean the same in all?  Reads the first shard of each.
+
+    ``wanted``: the fields that matter; None: all.
+    """
+    said: dict[str, tuple[list[str], Dataset]] = {}
+    for dataset in {id(dataset): dataset for dataset in datasets}.values():
+        for field, names in (_names_in(dataset, 0) if dataset.shard_count else {}).items():
+            first, there = said.setdefault(field, (names, dataset))
+            if names != first and (wanted is None or field in wanted):
+                raise MismatchError(
+                    f"field {field!r} has the columns {show(first)} in {there.path}, and {show(names)} in {dataset.path}, so "
+                    "a number would mean two things; pack both from tables with the same columns in the same order",
+                    "not as the manifest says",
+                )
+
+
+def _names_in(dataset: Dataset, shard: int) -> dict[str, list[str]]:
+    """What the provenance of one shard says."""
+    here: dict[str, list[str]] = {}
+    for line in dataset._provenance(shard).decode().splitlines():
+        field, _, names = line.removeprefix(_LINE).partition(" ")
+        if line.startswith(_LINE) and field in dataset.schema.names:
+            here[field] = _checked(dataset, shard, field, names)
+    return here
 
 
 def _checked(dataset: Dataset, shard: int, field: str, text: str) -> list[str]:

@@ -23,6 +23,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map  # the place 
 from torch.utils.dlpack import from_dlpack
 
 from . import _frameworks
+from ._concat import Joined, as_source
 from ._core import Array, Batch
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, DeviceError
@@ -346,16 +347,18 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
     """
 
     @public("libshard.torch.ShardDataset")
-    def __init__(self, dataset: Dataset | Selection | Path, *,
+    def __init__(self, dataset: Dataset | Selection | Concat | Path, *,
                  transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False,
                  tokens: Tokens | None = "int64") -> None:
         """
-        ``dataset``: a :class:`libshard.Dataset`, a :class:`libshard.Selection` of one, or the path
-        of one.  ``transform``: of a sample, what to make of it.
+        ``dataset``: a :class:`libshard.Dataset`, a :class:`libshard.Selection` of one, a
+        :class:`libshard.Concat` of several, or the path of one.  ``transform``: of a sample, what to
+        make of it.
 
         ``channels_last``: images that are stored as [height, width, channels] become [C, H, W]: the
         same bytes.  ``tokens``: the type of token ids, as for :class:`Loader`.
         """
+        dataset = as_source(dataset)
         self.selection: Selection | None = dataset if isinstance(dataset, Selection) else None
         if isinstance(dataset, Selection):
             dataset = dataset.dataset
@@ -371,7 +374,8 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
             _warn_of_others(self.dataset, self._turned, None)
         self._types = _types(self.dataset, tokens)
         self._kinds = {f.name: f.kind for f in self.dataset.schema}
-        self._even = set(self._kinds.values()) == {"tensor"}
+        # Parts of a concatenation may store their records in different ways.
+        self._even = set(self._kinds.values()) == {"tensor"} and not isinstance(self.dataset, Joined)
         self._rooms = _rooms(self.dataset)
 
     @property
@@ -402,8 +406,9 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
 
     def _read_record(self, number: SupportsIndex) -> dict[str, Any]:
         """With values that differ in length, one at a time."""
-        record = self.dataset[number]
-        rows = self._tensors(self.dataset[[number]])  # for what has axes that do not vary, and scalars
+        source, number = self.dataset.place(number) if isinstance(self.dataset, Joined) else (self.dataset, number)
+        record = source[number]
+        rows = self._tensors(source[[number]])  # for what has axes that do not vary, and scalars
         sample = _Sample(
             (k, rows[k][0] if self._kinds[k] == "tensor" else _tensor(v.copy(), False, self._types.get(k))
              if isinstance(v, Array) else v)

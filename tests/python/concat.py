@@ -246,6 +246,21 @@ class Concatenations(unittest.TestCase):
         a, b = self.parts[0], libshard.pack([{"x": 1}], None, "other")
         with self.assertRaisesRegex(libshard.MismatchError, "pack both with the same fields"):
             a + b
+        rows = {"x": np.zeros((3, 2)), "y": np.zeros(3)}
+        tables = [
+            libshard.pack(rows, None, f"table{n}", provenance=f"columns x {names}" if names else "")
+            for n, names in enumerate(('["a", "b"]', '["b", "a"]', '["a", "b"]', ""))
+        ]
+        words = r"field 'x' has the columns \['a', 'b'\] in table0, and \['b', 'a'\] in table1, so a number would mean two"
+        with self.assertRaisesRegex(libshard.MismatchError, words):
+            tables[0] + tables[1]
+        with self.assertRaisesRegex(libshard.MismatchError, words):
+            libshard.concat([(tables[3] + tables[0]).select([4]), tables[1]])
+        self.assertEqual((len(tables[0] + tables[2]), len(tables[0] + tables[3])), (6, 6))
+        mixed = libshard.mix([tables[0], tables[2], tables[1].select([1])])
+        with self.assertRaisesRegex(libshard.MismatchError, words):
+            libshard.Loader(mixed, 1)
+        libshard.Loader(mixed, 1, fields=["y"]).close()
         checked = libshard.open("part0", check="never")
         with self.assertRaisesRegex(libshard.ArgumentError, "different options check or guard"):
             libshard.Loader(checked + a, 4)

@@ -105,6 +105,17 @@ class Export(unittest.TestCase):
         got = [np.load(io.BytesIO(data)) for data in members("b/0.tar").values()]
         np.testing.assert_array_equal(np.array(got).view("u4"), a["x"].astype("u4") << 16)
 
+    def test_a_concatenation(self):
+        a, b = make("behind"), make("keyed", keys=lambda i: f"k{i}")
+        both = libshard.open("behind") + libshard.open("keyed")
+        os.mkdir("c")
+        self.assertEqual(libshard.export(both, "c/%d.tar", fields=["label"]), ["c/classes.txt", "c/0.tar"])
+        want = {f"{i:09d}.cls": str(r["label"]).encode() for i, r in enumerate(a)}
+        want |= {f"k{i}.cls": str(r["label"]).encode() for i, r in enumerate(b)}
+        self.assertEqual(members("c/0.tar"), want)
+        libshard.export(both.where(label=2), "c/two-%d.tar", fields=["label"])
+        self.assertEqual(set(members("c/two-0.tar")), {n for n, data in want.items() if data == b"2"})
+
     def test_nothing_is_half_written(self):
         make("half")
         ds = libshard.open("half")
@@ -147,8 +158,8 @@ class Export(unittest.TestCase):
         for fields, words in ((["no"], "'no' is not a field"), (["name_length"], "is not a field that is"), ([], "none is named")):
             with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.export("twins", "r/%d.tar", fields=fields)
-        with self.assertRaisesRegex(TypeError, "one by one"):
-            libshard.export(libshard.concat([libshard.open("twins")] * 2), "r/%d.tar")
+        with self.assertRaisesRegex(libshard.ArgumentError, "endings at most: 'a/0.png' and 'a/0.jpg'"):
+            libshard.export("twins", "r/%d.tar")
         with libshard.Writer("digits", {"label": "int64"}, classes=["1", "0"]) as w:
             w.write({"label": 1})
         with self.assertRaisesRegex(libshard.ArgumentError, "class 0 is called '1', so shardpack would take the numbers"):

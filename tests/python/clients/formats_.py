@@ -99,6 +99,24 @@ class Tables(unittest.TestCase):
         with self.assertRaisesRegex(libshard.ArgumentError, "'name_length' is not a field that is exported"):
             self.ds.to_arrow(["name_length"])
 
+    def test_a_concatenation(self):
+        """Of parts that store their records in different ways; the first has no keys."""
+        rows = [{"t": "x" * (i % n), "v": [i] * (i % n), "n": i} for n, count in ((4, 9), (30, 12)) for i in range(count)]
+        parts = [
+            libshard.pack(rows[9 * i :][:count], {"t": f"text[<={n}]", "v": f"int32[<={n}]", "n": "int64"}, f"part{i}", **more)
+            for i, (n, count, more) in enumerate(((4, 9, {}), (30, 12, {"key": lambda i, _: f"k{i}"})))
+        ]
+        both = libshard.concat(parts)
+        want = [r | {"key": "" if i < 9 else f"k{i - 9}"} for i, r in enumerate(rows)]
+        with mock.patch("libshard._export._GROUP_RECORDS", 5):
+            self.assertEqual(both.to_arrow().to_pylist(), want)
+            self.assertEqual(both.dataset.to_arrow().to_pylist(), want)
+            some = (both.where(n=[3, 8, 11]), parts[0].select([2, 3]) + parts[1])
+            for source, numbers in zip(some, ([3, 8, 12, 17, 20], [2, 3, *range(9, 21)])):
+                self.assertEqual(source.to_arrow().to_pylist(), [want[i] for i in numbers])
+            libshard.export(both, "both.parquet")
+        self.assertEqual(pyarrow.parquet.read_table("both.parquet").to_pylist(), want)
+
     def test_webdataset(self):
         os.mkdir("tars")
         libshard.export(self.ds, "tars/%06d.tar", shard_bytes=60000)

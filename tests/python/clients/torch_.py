@@ -619,6 +619,16 @@ class Ragged(unittest.TestCase):
                 batch = libshard.torch.collate([both[i], both[i + 30]])
                 self.assertEqual(batch["boxes"].shape, (2, 6, 4))
                 self.assertEqual(batch["boxes_length"].tolist(), [i % (3 if ds is few else 7) for ds in order])
+            joined = libshard.torch.ShardDataset(libshard.concat(order))
+            self.assertEqual(len(joined), len(both))
+            for i in (0, 7, 29, 30, 41, 59, -1):
+                self.equal(joined[i], both[i])
+            some = libshard.torch.ShardDataset(libshard.concat(order).select([3, 35]))
+            self.equal(some[1], both[35])
+            for batch, want in zip(DataLoader(joined, 8, num_workers=2), DataLoader(both, 8), strict=True):
+                room = want["boxes"].shape[1]
+                self.assertTrue(batch["boxes"].shape[1] == 6 and not batch["boxes"][:, room:].any())
+                self.equal(batch | {"boxes": batch["boxes"][:, :room]}, want)
 
     def test_other_types_of_tokens(self):
         stored = next(iter(libshard.torch.Loader(self.ds, 8, tokens=None)))
