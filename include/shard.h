@@ -697,9 +697,10 @@ struct shard_episodes;
 
 /*
  * Reads the field of all records, an integer scalar.  ARGUMENT if records with the same value do not
- * lie together, or were shuffled when they were packed.  In a concatenation each dataset numbers its
- * episodes for itself, and none goes on in the next one.  Episodes are constant: share them freely.
- * They may outlive the dataset, and must outlive loaders that use them.
+ * lie together, or the manifest does not say that they were packed in the order of the source.  In a
+ * concatenation each dataset numbers its episodes for itself, and none goes on in the next one.
+ * Episodes are constant: share them freely.  They may outlive the dataset, and must outlive loaders
+ * that use them.
  */
 SHARD_API int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, const char *field,
 				  struct shard_error *err);

@@ -64,6 +64,13 @@ static int check_field(const struct shard_dataset *ds, const struct shard_field 
 				 "%s: its records were shuffled when it was packed, so neighbours are not of one "
 				 "episode; pack it again in the order of the source",
 				 show(&shown, ds->dir));
+	if (ds->m.order != SHARD_ORDER_SOURCE) /* shardpack merge takes shuffled datasets, too */
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"%s: its manifest does not say in which order its records were packed, as after "
+			"shardpack merge, so neighbours need not be of one episode; give the datasets that were "
+			"merged as a concatenation, or pack it in the order of the source",
+			show(&shown, ds->dir));
 	return SHARD_OK;
 }
 

@@ -9,6 +9,7 @@ import glob
 import itertools
 import unittest
 
+import data
 import numpy as np
 from data import pack_raw
 
@@ -252,6 +253,10 @@ class Windows(unittest.TestCase):
         self.assertEqual(seen, want)
         inside = libshard.Loader(both, batch_size=2, window=(-2, 0), window_edge="drop", shuffle=False, tail="keep")
         self.assertEqual([w.tolist() for b in inside for w in b.index], [[0, 1, 2], [1, 2, 3], [4, 5, 6]])
+        # What was merged may have been shuffled, and episodes of one number may meet.
+        data.shardpack("merge", "part0", "part1", "-o", "merged")
+        with self.assertRaisesRegex(libshard.ArgumentError, "merged: its manifest does not say in which order"):
+            libshard.Loader("merged", batch_size=2, window=(-1, 0))
         # The order of each part counts.
         libshard.pack({n: records([3])[n] for n in ("image", "state", "episode")}, parts[0].schema, "part2", order="shuffle")
         with self.assertRaisesRegex(libshard.ArgumentError, "part2.*shuffled when it was packed"):
