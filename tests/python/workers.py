@@ -367,6 +367,44 @@ class Resume(Base):
                 pack(Source())
         self.assertEqual(self.receipts(), set(range(5)))
 
+    def test_the_end_of_a_call_for_which_another_one_waits(self):
+        def wait(end, **options):
+            with open(os.path.join(folder, "dataset.packing"), "w") as f:
+                fcntl.flock(f, fcntl.LOCK_EX)
+
+                def sleep(seconds):  # what the other call does while this one waits
+                    end()
+                    f.close()
+
+                with mock.patch.object(_workers.time, "sleep", sleep):
+                    return pack(rows(), workers=0, **options)
+
+        want = pack(rows(), "theirs", 0).id
+        folder = "ours"
+        pack(rows(), workers=0)
+        os.rename("ours/dataset.manifest", "manifest")
+
+        def seal():
+            os.rename("manifest", "ours/dataset.manifest")
+            os.unlink("ours/dataset.packing")
+
+        with self.assertRaisesRegex(libshard.ExistsError, "another process has just made a dataset there; open it"):
+            wait(seal)
+        self.check_sealed()
+        folder = ".ours.new"
+        os.mkdir(folder)
+        self.assertEqual(wait(lambda: shutil.rmtree(folder), replace=True).id, want)
+        self.check_sealed()
+
+    def test_the_end_came_before_the_new_dataset_took_its_place(self):
+        pack(rows(9), workers=0)
+        with mock.patch("libshard._writer._take_place", side_effect=InterruptedError), self.assertRaises(InterruptedError):
+            pack(Source(), workers=0, replace=True)
+        os.unlink("calls")
+        self.assertEqual(len(pack(Source(), workers=0, replace=True)), COUNT)
+        self.assertEqual(calls(), self.expect(set(range(10))))
+        self.check_sealed()
+
     def test_an_error_before_any_shard_leaves_nothing(self):
         for workers in (0, 2):
             with self.assertRaises(libshard.RecordError):
