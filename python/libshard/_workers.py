@@ -133,7 +133,7 @@ class _Shards(Writer):
         first, skipped = k * self._per_shard, list[list[Any]]()
         self._shard_count, self._count, self._in_shard = k, first, 0
         try:
-            if plan.is_columns:
+            if plan.is_columns and not plan.may_skip:
                 compared = self._fill_by_rows(k, plan, done)
             else:
                 compared = self._fill(k, plan, bad, done, skipped)
@@ -203,15 +203,20 @@ class _Shards(Writer):
         rows = self.numbers(k, plan)
         step = plan.rows_at_once(self)
         for at in range(0, len(rows), step):
-            self.write_batch(*plan.rows(self, rows[at : at + step]))
+            try:
+                self.write_batch(*plan.rows(self, rows[at : at + step]))
+            except RecordError as e:
+                if e.record is None:
+                    raise
+                raise _BadSample(rows[e.record - k * self._per_shard], e) from e
             done(min(at + step, len(rows)))
-        return rows[0], self._hash_of(k, *plan.row(self, rows[0]))
+        return rows[0], self._hash_of(k, *plan.record(self, rows[0]))
 
     def compare(self, plan: _Plan, receipt: _Receipt) -> None:
         """Refuse to go on if a sample of a shard that was made earlier is another one now."""
         (i, before), k = receipt["compared"], receipt["shard"]
         try:
-            record, key = plan.row(self, i) if plan.is_columns else plan.record(self, i)
+            record, key = plan.record(self, i)
             now, why = self._hash_of(k, record, key).result(), ""
         except Exception as e:
             now, why = "", f"; it raises {_text(e)}"

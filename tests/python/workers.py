@@ -625,6 +625,31 @@ class Workers(Base):
         data.shardpack("raw", "nine.bin", "--schema", "x:i16", "-o", "more", "--replace")
         self.check_sealed("more", more=["dataset.sources"])
 
+    def test_rows_of_columns_are_left_out(self):
+        x, names = list(range(COUNT)), ["ab"[i % 2] for i in range(COUNT)]
+        x[57], names[23] = "none", "c"
+        columns = {"x": x, "label": names, "id": [f"row {i}" for i in range(COUNT)]}
+        options = {"schema": "x:i32,label:i64", "classes": ["a", "b"], "key": "id", "order": "shuffle", "seed": 5}
+        kept, ids = [i for i in range(COUNT) if i not in (23, 57)], set()
+        for workers in (None, 0, 2):
+            self.new()
+            with self.assertWarnsRegex(UserWarning, "2 of 100 samples were left out.*is sample 23: .*'c' is none of the 2"):
+                ds = pack(columns, workers=workers, on_error="skip", **options)
+            ids.add(ds.id)
+            self.assertEqual(sorted(r["x"] for r in ds), kept)
+            self.assertEqual([ds[ds.index_of(f"row {i}")]["x"] for i in kept], kept)
+            self.check_sealed(more=["dataset.skipped"])
+        self.assertEqual(len(ids), 1)
+        names[23] = "b"
+        for workers in (0, 2):
+            self.new()
+            with self.assertRaisesRegex(libshard.RecordError, "sample 57 of the source: .*say on_error='skip'") as caught:
+                pack(columns, workers=workers, **options)
+            self.assertEqual((caught.exception.record, caught.exception.field), (57, "x"))
+        x[57] = 57
+        self.new()
+        self.assertEqual(pack(columns, on_error="skip", **options).id, pack(columns, "theirs", **options).id)
+
     def test_a_function_decides(self):
         for workers in (0, 2):
             self.new()
