@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -112,6 +113,12 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
             f"schema: the {type(table).__name__} has no column {show(absent[0])}; it has {show(names)}",
             "name its columns, or leave the schema out",
         )
+    level = next((n for n in names if re.fullmatch(r"__index_level_\d+__", n)), None)
+    if level is not None and wanted is None:
+        _refuse(
+            f"column {show(level)} is the index of a frame of pandas, which Arrow and Parquet keep as a column",
+            "write it with index=False, drop the column, or choose columns with a schema",
+        )
     index = [str(n) for n in getattr(getattr(table, "index", None), "names", ()) if n is not None]
     if index and wanted is None and _module(table) == "pandas":
         _refuse(
@@ -130,10 +137,8 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
         if found is not None and wanted is None and name != "label" and name != is_key:
             what = f"column {show(name)} is a category, and only the column 'label' may be one"
             _refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
-        if found is not None and name == "label" and _is_label(wanted):
-            classes = found
-        if name == "label" and found is None and _is_label(wanted):
-            classes = _named_by_hugging_face(table, name)
+        if name == "label" and name != is_key and _is_label(wanted):
+            classes = found if found is not None else _named_by_hugging_face(table, name)
         columns[name] = values
         if name == is_key or wanted is not None:
             continue

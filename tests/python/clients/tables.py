@@ -185,6 +185,17 @@ class Tables(unittest.TestCase):
         table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
         self.assertEqual(self.pack(table, key=lambda i, row: f"{i} {row['float64'][1]}").key(1), "1 4.0")
 
+    def test_the_index_that_a_file_of_pandas_has(self):
+        frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]}, index=[7, 9])
+        frame.to_parquet("index.parquet")
+        self.refuse("index.parquet", "column '__index_level_0__' is the index of a frame of pandas.*index=False")
+        self.assertEqual(len(self.pack("index.parquet", {"a": None})), 2)
+
+    def test_a_label_that_is_the_key(self):
+        frame = pd.DataFrame({"label": pd.Categorical(["u", "v"]), "x": [1, 2]})
+        ds = self.pack(frame, key="label")
+        self.assertEqual((ds.classes, ds.index_of("v")), ([], 1))
+
     def test_files(self):
         columns = wide()
         table = pa.table(columns)
