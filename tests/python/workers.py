@@ -367,6 +367,24 @@ class Resume(Base):
                 pack(Source())
         self.assertEqual(self.receipts(), set(range(5)))
 
+    def test_what_is_being_packed_is_not_replaced(self):
+        for folder in ("ours", ".ours.new"):
+            self.new()
+            if folder != "ours":
+                pack(rows(), workers=0)
+                with self.assertRaises(libshard.RecordError):
+                    pack(Source(bad=[57]), workers=0, replace=True)
+            else:
+                self.stop_at()
+            with open(os.path.join(folder, "dataset.packing")) as f:
+                fcntl.flock(f, fcntl.LOCK_EX)
+                before = sorted(os.listdir(folder))
+                with self.assertRaisesRegex(libshard.ExistsError, "ours: another process packs there; nothing was touched"):
+                    libshard.pack(rows(9), None, "ours", replace=True)
+                self.assertEqual(sorted(os.listdir(folder)), before)
+            self.assertEqual(len(libshard.pack(rows(9), None, "ours", replace=True)), 9)
+            self.check_sealed()
+
     def test_the_end_of_a_call_for_which_another_one_waits(self):
         def wait(end, **options):
             with open(os.path.join(folder, "dataset.packing"), "w") as f:
