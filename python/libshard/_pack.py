@@ -116,7 +116,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         check_function("on_error", on_error, "index, exception")
     else:
         choice("on_error", on_error, ("fail", "skip"))
-    by_shards = workers is not None or on_error != "fail"
+    plan.may_skip = on_error != "fail"
+    by_shards = workers is not None or plan.may_skip
     workers, resume = whole("workers", 0 if workers is None else workers, 10), as_flag("resume", resume)
     choice("start_method", start_method, ("spawn", "fork"))
     if by_shards:
@@ -191,6 +192,7 @@ class _Plan:
                  key: str | Callable[[int, Any], str] | None, shuffled: bool, seed: int) -> None:
         self.source, self.names, self.batched = source, names, batched
         self.key, self.shuffled, self.seed = key, shuffled, seed
+        self.may_skip = False  # samples that cannot be packed: on_error=
         self.is_columns = isinstance(source, Mapping) and not batched
         _refuse_misread(source, self.is_columns, batched)
         self.count: int | None = self._count()
@@ -286,8 +288,11 @@ class _Plan:
             self._fail_length(f"ended after {len(writer)} samples")
 
     def record(self, writer: Writer, i: int) -> tuple[Mapping[str, Any], str | None]:
-        """Sample ``i`` of a source with an index, and its key."""
-        return self._record(writer, i, self.source[i])
+        """Sample ``i`` of columns, or of a source with an index, and its key."""
+        if not self.is_columns:
+            return self._record(writer, i, self.source[i])
+        keys = self._keys_of_rows([i])
+        return {name: column[i] for name, column in self.columns(writer).items()}, keys[0] if keys else None
 
     def _record(self, writer: Writer, i: int, sample: Any) -> tuple[Mapping[str, Any], str | None]:
         record = self._named(sample, "sample")
@@ -399,11 +404,6 @@ class _Plan:
         some = rows if self.shuffled else slice(rows[0], rows[-1] + 1)
         columns = {name: _take(column, some) for name, column in self.columns(writer).items()}
         return columns, self._keys_of_rows(rows)
-
-    def row(self, writer: Writer, i: int) -> tuple[Mapping[str, Any], str | None]:
-        """One row as a record, and its key."""
-        keys = self._keys_of_rows([i])
-        return {name: column[i] for name, column in self.columns(writer).items()}, keys[0] if keys else None
 
     def _keys_of_rows(self, rows: list[int]) -> list[str] | None:
         if self.key is None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -48,7 +49,7 @@ class _Wide:
     def __getitem__(self, rows: Any) -> Any:
         import numpy  # a table whose columns are arrays has brought it
 
-        return numpy.stack([column[rows] for column in self.columns], axis=1)
+        return numpy.stack([column[rows] for column in self.columns], axis=-1)  # of one row, too
 
 
 def is_table(source: Any) -> bool:
@@ -106,6 +107,24 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
     """Read a table: all columns, or those that a schema chooses."""
     names = _names(table)
     wanted = None if schema is None else parse(schema)
+    absent = [n for n, f in (wanted or {}).items() if n not in names and not (f and f.semantic == "length")]
+    if absent:
+        _refuse(
+            f"schema: the {type(table).__name__} has no column {show(absent[0])}; it has {show(names)}",
+            "name its columns, or leave the schema out",
+        )
+    level = next((n for n in names if re.fullmatch(r"__index_level_\d+__", n)), None)
+    if level is not None and wanted is None:
+        _refuse(
+            f"column {show(level)} is the index of a frame of pandas, which Arrow and Parquet keep as a column",
+            "write it with index=False, drop the column, or choose columns with a schema",
+        )
+    index = [str(n) for n in getattr(getattr(table, "index", None), "names", ()) if n is not None]
+    if index and wanted is None and _module(table) == "pandas":
+        _refuse(
+            f"the DataFrame's index {show(index[0])} is not one of its columns, and would be lost",
+            "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
+        )
     classes: Sequence[str] | None = None
     columns: dict[str, Any] = {}
     numbers: dict[str, list[str]] = {}  # by dtype: the columns that are stacked
@@ -118,10 +137,8 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
         if found is not None and wanted is None and name != "label" and name != is_key:
             what = f"column {show(name)} is a category, and only the column 'label' may be one"
             _refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
-        if found is not None and name == "label" and _is_label(wanted):
-            classes = found
-        if name == "label" and found is None and _is_label(wanted):
-            classes = _named_by_hugging_face(table, name)
+        if name == "label" and name != is_key and _is_label(wanted):
+            classes = found if found is not None else _named_by_hugging_face(table, name)
         columns[name] = values
         if name == is_key or wanted is not None:
             continue
@@ -131,7 +148,7 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
         fields[name] = with_meaning(name, "int64", ()) if name == "label" and found is not None else None
     stacked = {dtype: group for dtype, group in numbers.items() if len(group) > 1}
     for dtype, group in stacked.items():
-        if dtype in columns and dtype not in group:
+        if dtype in names:  # or column(dtype) would be either
             _refuse(
                 f"column {show(dtype)} has the name of the field for the {len(group)} columns of that dtype",
                 "rename it",
@@ -152,7 +169,9 @@ def _is_label(wanted: dict[str, Field | None] | None) -> bool:
 
 
 def _names(table: Any) -> list[str]:
-    names = [str(name) for name in getattr(table, "column_names", None) or table.columns]
+    # A frame of pandas has each column as an attribute, too: one may be called column_names.
+    found = table.column_names if _module(table) == "pyarrow" else table.columns
+    names = [str(name) for name in found]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
         _refuse(f"the {type(table).__name__} has several columns {show(twice[0])}", "rename them")
@@ -217,6 +236,9 @@ def _of_polars(table: Any, place: int, name: str) -> _Column:
     _refuse_nulls(name, dtype, series.null_count(), len(series))
     if kind == "Enum":
         return series.to_list(), dtype.categories.to_list()
+    if kind == "Array":
+        flat = series.reshape((-1,))
+        _refuse_nulls(name, dtype, flat.null_count(), len(flat))
     if kind == "Boolean" or kind == "Array" or (dtype.is_numeric() and kind not in ("Decimal", "Int128", "UInt128")):
         return series.to_numpy(), None
     if kind in ("String", "Binary", "List"):
@@ -234,8 +256,10 @@ def _of_arrow(table: Any, place: int, name: str) -> _Column:
     if text.startswith("dictionary"):
         names: list[str] = []
         for part in getattr(column, "chunks", [column]):
-            names += [str(value) for value in part.dictionary.to_pylist() if str(value) not in names]
-        return [str(value) for value in column.to_pylist()], names
+            names += [str(v) for v in part.dictionary.to_pylist() if v is not None and str(v) not in names]
+        texts = column.to_pylist()  # a null may be one of the dictionary's values
+        _refuse_nulls(name, dtype, texts.count(None), len(texts))
+        return [str(value) for value in texts], names
     if text in ("bool", "halffloat", "float", "double") or text.startswith(("int", "uint")):
         return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), None
     if text.startswith("fixed_size_list"):

@@ -90,14 +90,25 @@ class _Shards(Writer):
 
     def _open_folder(self, replace: bool) -> tuple[str, bool]:
         beside = os.path.join(os.path.dirname(self._out), f".{os.path.basename(self._out)}.new")
-        if replace and os.path.exists(os.path.join(beside, PACKING)):
-            folder, made = beside, True  # an earlier call with replace=True was stopped
-        else:
-            folder, made = prepare(self._out, self._shown, replace, going_on=True)
-        self._lock = _Lock.of_folder(folder, self._shown)
-        if os.path.exists(os.path.join(folder, MANIFEST)):
-            self._lock.close()
-            raise ExistsError(f"{self._shown}: another process has just made a dataset there", "exists already")
+        while True:
+            if replace and os.path.exists(os.path.join(beside, PACKING)):
+                folder, made = beside, True  # an earlier call with replace=True was stopped
+            else:
+                folder, made = prepare(self._out, self._shown, replace, going_on=True)
+            lock = _Lock.of_folder(folder, self._shown)
+            if lock is not None:  # else the call that held it has removed the folder, or put it in its place
+                break
+        self._lock = lock
+        manifest = os.path.join(folder, MANIFEST)
+        if os.path.exists(manifest) and folder == self._out:
+            os.unlink(os.path.join(folder, PACKING))
+            lock.close()
+            raise ExistsError(
+                f"{self._shown}: another process has just made a dataset there; open it, or write to another folder",
+                "exists already",
+            )
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(manifest)  # of a call that was killed before its dataset took the place of the old one
         _core.remove_temps(folder)
         return folder, made
 
@@ -122,7 +133,7 @@ class _Shards(Writer):
         first, skipped = k * self._per_shard, list[list[Any]]()
         self._shard_count, self._count, self._in_shard = k, first, 0
         try:
-            if plan.is_columns:
+            if plan.is_columns and not plan.may_skip:
                 compared = self._fill_by_rows(k, plan, done)
             else:
                 compared = self._fill(k, plan, bad, done, skipped)
@@ -192,15 +203,20 @@ class _Shards(Writer):
         rows = self.numbers(k, plan)
         step = plan.rows_at_once(self)
         for at in range(0, len(rows), step):
-            self.write_batch(*plan.rows(self, rows[at : at + step]))
+            try:
+                self.write_batch(*plan.rows(self, rows[at : at + step]))
+            except RecordError as e:
+                if e.record is None:
+                    raise
+                raise _BadSample(rows[e.record - k * self._per_shard], e) from e
             done(min(at + step, len(rows)))
-        return rows[0], self._hash_of(k, *plan.row(self, rows[0]))
+        return rows[0], self._hash_of(k, *plan.record(self, rows[0]))
 
     def compare(self, plan: _Plan, receipt: _Receipt) -> None:
         """Refuse to go on if a sample of a shard that was made earlier is another one now."""
         (i, before), k = receipt["compared"], receipt["shard"]
         try:
-            record, key = plan.row(self, i) if plan.is_columns else plan.record(self, i)
+            record, key = plan.record(self, i)
             now, why = self._hash_of(k, record, key).result(), ""
         except Exception as e:
             now, why = "", f"; it raises {_text(e)}"
@@ -317,30 +333,34 @@ class _Lock:
         return _lock_of, (reduction.DupFd(self.fd),)
 
     @staticmethod
-    def of_folder(folder: str, out: str) -> _Lock:
+    def of_folder(folder: str, out: str) -> _Lock | None:
+        """None if there is no such folder any more."""
         path, end = os.path.join(folder, PACKING), time.monotonic() + _LOCK_SECONDS
         while True:
             try:
                 fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            except FileNotFoundError:
+                return None
             except OSError as e:
                 raise of_system(e, f"{out}: {PACKING}") from None
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # The one file until its lock is free: a new one would be in the way of a folder's removal.
+                while not _try_lock(fd):
+                    if time.monotonic() > end:
+                        raise ExistsError(
+                            f"{out}: another process packs there; nothing was touched. Wait for its end, or write to "
+                            "another folder",
+                            "exists already",
+                        )
+                    time.sleep(0.05)
                 with contextlib.suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(fd), os.stat(path)):
                         return _Lock(fd)
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    os.close(fd)
-                    raise ExistsError(
-                        f"{out}: another process packs there; nothing was touched. Wait for its end, or write to another "
-                        "folder",
-                        "exists already",
-                    ) from None
-                time.sleep(0.05)
-            except OSError as e:
+            except BaseException as e:
                 os.close(fd)
-                raise of_system(e, f"{out}: {PACKING} cannot be locked") from None
+                if isinstance(e, OSError) and not isinstance(e, Error):
+                    raise of_system(e, f"{out}: {PACKING} cannot be locked") from None
+                raise
             os.close(fd)
 
     def close(self) -> None:
@@ -370,6 +390,14 @@ class _Lock:
 
     def clear(self) -> None:
         os.ftruncate(self.fd, 0)
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _lock_of(fd: Any) -> _Lock:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import unicodedata
@@ -571,7 +572,9 @@ def prepare(out: str, shown: str, replace: bool, going_on: bool = False) -> tupl
     folder = out
     if [n for n in names if not n.startswith(".tmp.")] and replace:
         folder = os.path.join(os.path.dirname(out), f".{os.path.basename(out)}.new")
+        _refuse_packing(out, shown)
         if os.path.isdir(folder):
+            _refuse_packing(folder, shown)
             _remove(folder)
     elif MANIFEST in names:
         raise ExistsError(f"{shown}: holds a dataset; write to another folder, or with replace=True", "exists already")
@@ -585,6 +588,23 @@ def prepare(out: str, shown: str, replace: bool, going_on: bool = False) -> tupl
     os.makedirs(folder, exist_ok=True)
     _core.remove_temps(folder)
     return folder, made
+
+
+def _refuse_packing(folder: str, shown: str) -> None:
+    """What libshard.pack(workers=...) is at is not removed: it has a lock on its file."""
+    try:
+        fd = os.open(os.path.join(folder, PACKING), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ExistsError(
+            f"{shown}: another process packs there; nothing was touched. Wait for its end, or write to another folder",
+            "exists already",
+        ) from None
+    finally:
+        os.close(fd)
 
 
 def _remove(folder: str) -> None:

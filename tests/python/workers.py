@@ -367,6 +367,62 @@ class Resume(Base):
                 pack(Source())
         self.assertEqual(self.receipts(), set(range(5)))
 
+    def test_what_is_being_packed_is_not_replaced(self):
+        for folder in ("ours", ".ours.new"):
+            self.new()
+            if folder != "ours":
+                pack(rows(), workers=0)
+                with self.assertRaises(libshard.RecordError):
+                    pack(Source(bad=[57]), workers=0, replace=True)
+            else:
+                self.stop_at()
+            with open(os.path.join(folder, "dataset.packing")) as f:
+                fcntl.flock(f, fcntl.LOCK_EX)
+                before = sorted(os.listdir(folder))
+                with self.assertRaisesRegex(libshard.ExistsError, "ours: another process packs there; nothing was touched"):
+                    libshard.pack(rows(9), None, "ours", replace=True)
+                self.assertEqual(sorted(os.listdir(folder)), before)
+            self.assertEqual(len(libshard.pack(rows(9), None, "ours", replace=True)), 9)
+            self.check_sealed()
+
+    def test_the_end_of_a_call_for_which_another_one_waits(self):
+        def wait(end, **options):
+            with open(os.path.join(folder, "dataset.packing"), "w") as f:
+                fcntl.flock(f, fcntl.LOCK_EX)
+
+                def sleep(seconds):  # what the other call does while this one waits
+                    end()
+                    f.close()
+
+                with mock.patch.object(_workers.time, "sleep", sleep):
+                    return pack(rows(), workers=0, **options)
+
+        want = pack(rows(), "theirs", 0).id
+        folder = "ours"
+        pack(rows(), workers=0)
+        os.rename("ours/dataset.manifest", "manifest")
+
+        def seal():
+            os.rename("manifest", "ours/dataset.manifest")
+            os.unlink("ours/dataset.packing")
+
+        with self.assertRaisesRegex(libshard.ExistsError, "another process has just made a dataset there; open it"):
+            wait(seal)
+        self.check_sealed()
+        folder = ".ours.new"
+        os.mkdir(folder)
+        self.assertEqual(wait(lambda: shutil.rmtree(folder), replace=True).id, want)
+        self.check_sealed()
+
+    def test_the_end_came_before_the_new_dataset_took_its_place(self):
+        pack(rows(9), workers=0)
+        with mock.patch("libshard._writer._take_place", side_effect=InterruptedError), self.assertRaises(InterruptedError):
+            pack(Source(), workers=0, replace=True)
+        os.unlink("calls")
+        self.assertEqual(len(pack(Source(), workers=0, replace=True)), COUNT)
+        self.assertEqual(calls(), self.expect(set(range(10))))
+        self.check_sealed()
+
     def test_an_error_before_any_shard_leaves_nothing(self):
         for workers in (0, 2):
             with self.assertRaises(libshard.RecordError):
@@ -586,6 +642,31 @@ class Workers(Base):
         np.arange(9, dtype="<i2").tofile("nine.bin")
         data.shardpack("raw", "nine.bin", "--schema", "x:i16", "-o", "more", "--replace")
         self.check_sealed("more", more=["dataset.sources"])
+
+    def test_rows_of_columns_are_left_out(self):
+        x, names = list(range(COUNT)), ["ab"[i % 2] for i in range(COUNT)]
+        x[57], names[23] = "none", "c"
+        columns = {"x": x, "label": names, "id": [f"row {i}" for i in range(COUNT)]}
+        options = {"schema": "x:i32,label:i64", "classes": ["a", "b"], "key": "id", "order": "shuffle", "seed": 5}
+        kept, ids = [i for i in range(COUNT) if i not in (23, 57)], set()
+        for workers in (None, 0, 2):
+            self.new()
+            with self.assertWarnsRegex(UserWarning, "2 of 100 samples were left out.*is sample 23: .*'c' is none of the 2"):
+                ds = pack(columns, workers=workers, on_error="skip", **options)
+            ids.add(ds.id)
+            self.assertEqual(sorted(r["x"] for r in ds), kept)
+            self.assertEqual([ds[ds.index_of(f"row {i}")]["x"] for i in kept], kept)
+            self.check_sealed(more=["dataset.skipped"])
+        self.assertEqual(len(ids), 1)
+        names[23] = "b"
+        for workers in (0, 2):
+            self.new()
+            with self.assertRaisesRegex(libshard.RecordError, "sample 57 of the source: .*say on_error='skip'") as caught:
+                pack(columns, workers=workers, **options)
+            self.assertEqual((caught.exception.record, caught.exception.field), (57, "x"))
+        x[57] = 57
+        self.new()
+        self.assertEqual(pack(columns, on_error="skip", **options).id, pack(columns, "theirs", **options).id)
 
     def test_a_function_decides(self):
         for workers in (0, 2):

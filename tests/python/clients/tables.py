@@ -113,6 +113,10 @@ class Tables(unittest.TestCase):
             self.refuse(table, r"column 'a' \(.*\): 1 of 3 values are missing; leave these rows out")
         inner = pa.array([[1, 2], [3, None]], pa.list_(pa.int32(), 2))
         self.refuse(pa.table({"a": inner}), r"column 'a' .*: 1 of 4 values are missing")
+        inner = pl.Series([[1, 2], [3, None]], dtype=pl.Array(pl.Int32, 2))
+        self.refuse(pl.DataFrame({"a": inner}), r"column 'a' .*: 1 of 4 values are missing")
+        coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["x", None]))
+        self.refuse(pa.table({"label": coded}), r"column 'label' .*: 1 of 3 values are missing")
 
     def test_nan_is_a_number_of_which_a_warning_tells(self):
         for make in (pd.DataFrame, pl.DataFrame, pa.table):
@@ -151,9 +155,46 @@ class Tables(unittest.TestCase):
         self.refuse(pd.DataFrame([[1, 2]], columns=["a", "a"]), "the DataFrame has several columns 'a'")
         self.assertEqual(self.pack(pd.DataFrame(np.ones((2, 30)))).columns["float64"][29], "29")
         table = pd.DataFrame({"a": [1.0], "b": [1.0], "float64": ["x"]})
-        self.refuse(table, "column 'float64' has the name of the field for the 2 columns of that dtype; rename it")
+        for other in (table, table.assign(float64=2.0), table.assign(float64=2, n=3), table.assign(float64=2, int64=3.0)):
+            for columns in (list(other), list(other)[::-1]):
+                self.refuse(other[columns], "column '(float|int)64' has the name of the field for the . columns of that")
+        ds = self.pack(pd.DataFrame({"column_names": [1], "columns": [2], "dtype": [3]}))
+        self.assertEqual(ds.columns, {"int64": ["column_names", "columns", "dtype"]})
         self.refuse(table[["a"]], "names= is not for tables", names=["a"])
         self.refuse(table[["a"]], "batched=True is not for tables", batched=True)
+
+    def test_a_schema_that_names_what_is_no_column(self):
+        for make in MAKERS.values():
+            for schema in ({"c": None}, {"a": None, "c": "int64"}):
+                self.refuse(make({"a": [1], "b": [2]}), r"schema: the .* has no column 'c'; it has \['a', 'b'\]", schema)
+
+    def test_the_index_of_a_frame_is_not_lost_without_a_word(self):
+        frame = pd.DataFrame({"id": ["p", "q"], "a": [1.0, 2.0]}).set_index("id")
+        self.refuse(frame, "the DataFrame's index 'id' is not one of its columns.*reset_index")
+        self.assertEqual(self.pack(frame.reset_index(), key="id").index_of("q"), 1)
+        self.assertEqual(len(self.pack(frame, {"a": None})), 2)
+        self.assertEqual(len(self.pack(frame.rename_axis(None))), 2)
+
+    def test_whole_shards_are_as_those_in_one_go(self):
+        columns = wide()
+        for kind, make in MAKERS.items():
+            options = {"shard_records": 128, "key": "name", "order": "shuffle", "seed": 2}
+            once = self.pack(make(columns), **options).id
+            for workers in (0, 2) if kind == "pandas" else (0,):
+                self.assertEqual(self.pack(make(columns), workers=workers, **options).id, once, kind)
+        table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+        self.assertEqual(self.pack(table, key=lambda i, row: f"{i} {row['float64'][1]}").key(1), "1 4.0")
+
+    def test_the_index_that_a_file_of_pandas_has(self):
+        frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]}, index=[7, 9])
+        frame.to_parquet("index.parquet")
+        self.refuse("index.parquet", "column '__index_level_0__' is the index of a frame of pandas.*index=False")
+        self.assertEqual(len(self.pack("index.parquet", {"a": None})), 2)
+
+    def test_a_label_that_is_the_key(self):
+        frame = pd.DataFrame({"label": pd.Categorical(["u", "v"]), "x": [1, 2]})
+        ds = self.pack(frame, key="label")
+        self.assertEqual((ds.classes, ds.index_of("v")), ([], 1))
 
     def test_files(self):
         columns = wide()
