@@ -19,7 +19,7 @@ from ._errors import ArgumentError, RecordError
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._tables import is_table, is_table_file, pack_table, read_table
-from ._workers import OnError, _Shards, pack_shards, refuse_source
+from ._workers import _Shards, pack_shards, refuse_source
 from ._writer import Writer, count_rows
 
 _OWN = ("out", "schema", "classes", "records", "keys")  # of the writer's arguments, those that pack() gives
@@ -31,8 +31,8 @@ _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
          names: Sequence[str] | None = None, batched: bool = False, key: str | Callable[[int, Any], str] | None = None,
          classes: Iterable[str] | None = None, order: Literal["source", "shuffle"] = "source", seed: int = 0,
-         workers: int | None = None, on_error: OnError = "fail", resume: bool = True,
-         start_method: Literal["spawn", "fork"] = "spawn",
+         workers: int | None = None, on_error: Literal["fail", "skip"] | Callable[[int, Exception], Any] = "fail",
+         resume: bool = True, start_method: Literal["spawn", "fork"] = "spawn",
          progress: bool | Callable[[int, int | None], Any] | None = None, **options: Any) -> Dataset:
     """Write a dataset of all that ``source`` has to the folder ``out``; returns it, open.
 
