@@ -16,13 +16,14 @@ import shutil
 import struct
 import subprocess
 import sys
+import tracemalloc
 import unittest
 
 import libshard
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from libshard import _core, convert
+from libshard import _core, _from_beton, convert
 
 BUILD, ROOT = (pathlib.Path(os.environ[name]) for name in ("BUILD", "ROOT"))
 PACK = str(BUILD / "bin" / "shardpack")
@@ -459,6 +460,15 @@ class Convert(unittest.TestCase):
         pathlib.Path("many/data.mdb").write_bytes(data)
         with self.assertRaisesRegex(convert.ConvertError, r"page \d+ is in several branches"):
             index("lmdb", "many")
+
+    def test_a_look_at_the_table_of_beton_does_not_copy_it(self):
+        table = np.stack([np.arange(100_000)] * 3, 1).astype("<u8").tobytes()
+        sizes = _from_beton._Sizes(None, "", memoryview(table), 0)
+        tracemalloc.start()
+        self.assertEqual([sizes.at(n) for n in (0, 7, 99_999, 100_000, (1 << 64) - 1)], [0, 7, 99_999, None, None])
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        self.assertLess(most, 100_000)  # a copy has 800,000 bytes, and one was made for each sample
 
     def test_frames_in_parts_are_bad_input(self):
         out = pathlib.Path("parts")
