@@ -39,7 +39,8 @@ KINDS = {
     "device": ("DeviceError", "3", "The GPU's driver refused, or there is no driver or GPU. `shardcat doctor` says what "
                "this machine has."),
     "input": ("", "1", "An input of `shardpack` is left out, or ends the command, as `--on-error` says. The "
-              "message names the file and the place in it. docs/PACKING.md says how bad input is handled."),
+              "message names the file and the place in it. docs/PACKING.md says how bad input is handled, and "
+              "docs/MIGRATING.md what `python -m libshard.convert` refuses."),
     "stopped": ("", "75", "Work is left, and nothing is lost: run the same command again."),
     "run": ("RuntimeError, ImportError and others", "", "The program around libshard: threads, forks, or a package that is not "
             "installed. The message says what to change."),
@@ -74,7 +75,7 @@ PYTHON = {
     "MismatchError": "mismatch", "UnsupportedError": "unsupported", "DeviceError": "device", "TypeError": "type",
     "KeyError": "key", "IndexError": "key", "AttributeError": "attribute", "ValueError": "argument", "RuntimeError": "run",
     "ImportError": "run", "NotImplementedError": "run", "StopIteration": "run", "SystemExit": "run", "exit": "run",
-    "fail": "argument", "warn": "warning", "refuse": "argument",
+    "fail": "argument", "warn": "warning", "refuse": "argument", "ConvertError": "input", "note": "warning",
 }  # fmt: skip
 
 ANSWERS = "_ELSEWHERE|_RECORDS|_OF_"  # tables of words of other libraries, and what is here instead
@@ -156,8 +157,9 @@ def assigned(node, known):
     return out
 
 
-def of_python(text):
+def of_python(path, text):
     """(kind, message) of a file in Python: what is raised or warned, and what a table answers to a word."""
+    converts = os.path.basename(path).startswith(("convert", "_from_"))  # what is wrong with files of other loaders
     tree = ast.parse(text)
     shared = assigned(ast.Module([n for n in tree.body if isinstance(n, ast.Assign)], []), {})
     functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -166,7 +168,9 @@ def of_python(text):
         for node in ast.walk(scope):
             name = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
             if name in PYTHON and node.args:
-                yield from ((PYTHON[name], said) for said in texts(node.args[0], known))
+                message = node.args[-1 if converts else 0]  # source.fail(path, message)
+                kind = "input" if converts and name == "fail" else PYTHON[name]
+                yield from ((kind, said) for said in texts(message, known))
     for node in tree.body:
         name = getattr(node.targets[0], "id", "") if isinstance(node, ast.Assign) else ""
         if isinstance(getattr(node, "value", None), ast.Dict) and re.match(ANSWERS, name):
@@ -204,7 +208,7 @@ def messages(root):
                     continue
                 with open(os.path.join(root, path)) as f:
                     text = f.read()
-                for kind, said in of_c(path, text, macros) if name.endswith(".c") else of_python(text):
+                for kind, said in of_c(path, text, macros) if name.endswith(".c") else of_python(path, text):
                     said = re.sub(rf"({GAP}|\s)*\n\s*", " ", said).strip()
                     for one in {said, rename(said)} if top == "libshard" else {said}:
                         if enough(one):

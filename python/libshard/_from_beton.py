@@ -59,7 +59,7 @@ class _Sizes:
         self.places = self.table[:, 1][self.order]
 
     def at(self, place: int) -> int | None:
-        i = int(np.searchsorted(self.places, place))
+        i = int(np.searchsorted(self.places, np.uint64(place)))  # of one type, or all would be copied each time
         return int(self.table[self.order[i], 2]) if i < len(self.places) and self.places[i] == place else None
 
 
@@ -111,5 +111,5 @@ def _file(source: Source, path: str) -> Iterator[Record]:
 
 
 def records(source: Source) -> Iterator[Record]:
-    for name in source.files or sorted(p.name for p in source.root.iterdir() if p.suffix == ".beton"):
+    for name in source.named(r"\.beton$", "train.beton"):
         yield from _file(source, name)

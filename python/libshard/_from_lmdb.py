@@ -25,6 +25,7 @@ _DEPTH_MAX = 32
 class _Tree:
     def __init__(self, source: Source, path: str, data: memoryview) -> None:
         self.source, self.path, self.data = source, path, data
+        self.walked = 0
         best = (-1, 0, 0, 0, 0)
         for at in self._metas():
             magic, version = struct.unpack_from("<II", data, at + _HEAD)
@@ -78,6 +79,9 @@ class _Tree:
         if depth > self.depth:
             self.fail(f"page {number} is deeper than the {self.depth} levels of the tree: the file is damaged")
         at, flags = self._open(number, _BRANCH | _LEAF)
+        self.walked += 1
+        if self.walked > len(self.data) // self.page:
+            self.fail(f"page {number} is in several branches: the file is damaged")
         for size, node, begin, key, end in self._nodes(at):
             if flags & _BRANCH:
                 yield from self.walk(size | node << 32, depth + 1)

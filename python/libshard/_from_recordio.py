@@ -25,6 +25,7 @@ def _number(value: float) -> float | int:
 def _file(source: Source, path: str) -> Iterator[Record]:
     with source.map(path) as data:
         at = number = 0
+        parts = False  # of a record, which has not ended yet
         while at < len(data):
 
             def fail(text: str, number: int = number, at: int = at) -> None:
@@ -37,6 +38,10 @@ def _file(source: Source, path: str) -> Iterator[Record]:
                 fail(f"begins with {magic:#010x}, not with {_MAGIC:#010x}: the file is damaged, or is not RecordIO")
             if kind > 3:
                 fail(f"is of kind {kind}, and kinds are 0 to 3")
+            if parts != (kind > 1):
+                fail(f"is of kind {kind}, " + ("within a record in several frames" if parts else "outside of such a record")
+                     + ": the file is damaged")  # fmt: skip
+            parts = kind in (1, 2)
             begin = frame.at
             frame.take(length, "the record")
             frame.take(-length % 4, "its end")
@@ -63,8 +68,10 @@ def _file(source: Source, path: str) -> Iterator[Record]:
                 source.note("records in several frames, which cannot be read in place")
                 yield Record(path, f"{path}/{number}", {})
             at, number = frame.at, number + (kind in (_WHOLE, 1))
+        if parts:
+            source.fail(path, "ends within a record in several frames: the file is cut")
 
 
 def records(source: Source) -> Iterator[Record]:
-    for name in source.files or sorted(p.name for p in source.root.iterdir() if p.suffix == ".rec"):
+    for name in source.named(r"\.rec$", "train.rec"):
         yield from _file(source, name)

@@ -145,6 +145,5 @@ def _file(source: Source, path: str) -> Iterator[Record]:
 
 
 def records(source: Source) -> Iterator[Record]:
-    names = source.files or sorted(p.name for p in source.root.iterdir() if ".tfrecord" in p.name)
-    for name in names:
+    for name in source.named(r"\.tfrec|-\d+-of-\d+$", "a.tfrecord or train-00000-of-01024"):
         yield from _file(source, name)

@@ -13,17 +13,19 @@ import argparse
 import contextlib
 import importlib
 import json
+import math
 import mmap
 import os
 import re
 import shutil
+import stat
 import struct
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 __all__ = ["ConvertError", "index"]
 
@@ -79,13 +81,40 @@ class Source:
         """A name that the file ``path`` has for another one beside it."""
         if not isinstance(name, str) or not name or "\0" in name or Path(name).is_absolute() or ".." in Path(name).parts:
             self.fail(path, f"names the file {name!r}, which must lie below it")
+        if not _is_text(name):
+            self.fail(path, f"names the file {name!r}, which is not UTF-8")
         return str(Path(path).parent / name)
+
+    def named(self, pattern: str, what: str) -> list[str]:
+        """The file that was given, or those directly in the folder whose names have ``pattern``."""
+        if self.files:
+            return self.files
+        names = sorted(p.name for p in self.root.iterdir() if re.search(pattern, p.name))
+        if not names:
+            self.fail("", f"has no file with a name such as {what}; give a file, or the folder that has them")
+        first = {re.sub(r"\d+", "0", name): name for name in reversed(names)}
+        if len(first) > 1:
+            self.note(f"{len(names)} files are packed as one dataset, among them {_names(list(first.values())[:-4:-1])}; "
+                      "if some belong to another one, such as that of validation, give each a folder of its own")  # fmt: skip
+        return names
+
+    def open(self, path: str) -> BinaryIO:
+        """A file below the root.  It may be a link that leads elsewhere, as in a cache, which is told."""
+        full = self.root / path
+        try:
+            if not stat.S_ISREG(full.stat().st_mode):  # before it is opened: opening a FIFO waits
+                self.fail(path, "is not a regular file")
+            if not self.files and not full.resolve().is_relative_to(self.root.resolve()):
+                self.note(f"files are links that lead out of {self.root}: what they lead to is packed")
+            return open(full, "rb")
+        except OSError as e:
+            self.fail(path, e.strerror or str(e))
 
     @contextlib.contextmanager
     def map(self, path: str) -> Iterator[memoryview]:
         """All bytes of a file; only those that are looked at are read."""
         try:
-            with open(self.root / path, "rb") as f:
+            with self.open(path) as f:
                 size = os.fstat(f.fileno()).st_size
                 if not size:
                     yield memoryview(b"")
@@ -116,10 +145,12 @@ class Cursor:
 def load_json(source: Source, path: str) -> Any:
     """A file that describes others.  One of 10^6 shards has some 500 MB."""
     try:
-        with open(source.root / path, "rb") as f:
-            return json.load(f)
+        with source.open(path) as f:
+            text = f.read()
     except OSError as e:
         source.fail(path, e.strerror or str(e))
+    try:
+        return json.loads(text)
     except (ValueError, RecursionError) as e:
         source.fail(path, f"is not JSON: {e}")
 
@@ -167,6 +198,11 @@ def _choose_label(source: Source, record: Record, label: str | None, image: str)
     )
 
 
+def _is_text(text: str) -> bool:
+    """UTF-8 without NUL, which is what a table can have."""
+    return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
+
+
 def _plain(value: Any) -> Any:
     """As JSON has it; None if it has no such thing."""
     if isinstance(value, Part):
@@ -176,7 +212,16 @@ def _plain(value: Any) -> Any:
             text = bytes(value.data).decode()
         except UnicodeDecodeError:
             return None
-        return None if "\0" in text else text
+        return text if _is_text(text) else None
+    if isinstance(value, str):
+        return value if _is_text(value) else None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return str(value)
+    if isinstance(value, dict):
+        whole = {name: _plain(v) for name, v in value.items()}
+        return whole if all(map(_is_text, whole)) and all((v is None) == (value[n] is None) for n, v in whole.items()) else None
     if isinstance(value, list):
         plain = [_plain(v) for v in value]
         return None if any(v is None for v in plain) else plain
@@ -194,19 +239,19 @@ def index(kind: str, source: str | os.PathLike[str], table: Any, *, image: str |
     of = Source(path, [], frozenset(without)) if path.is_dir() else Source(path.parent, [path.name], frozenset(without))
     module = importlib.import_module(f"libshard._from_{kind}")
     count = 0
-    left_out = dict[str, bool]()
+    left_out = dict[str, int]()
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     chosen_image = chosen_label = ""
     for record in module.records(of):
         values = record.values
-        if not count:
+        if values and not chosen_image:  # an indexer gives a record that it cannot read no values
             chosen_image = _choose_image(of, record, image)
             chosen_label = "" if no_label else _choose_label(of, record, label, chosen_image)
         part = values.get(chosen_image)
         row = {"path": record.path, "key": record.key}
         if isinstance(part, Part):
             row |= {"offset": part.offset, "bytes": len(part.data)}
-        else:  # shardpack says of this row that it has none, and --on-error decides
+        elif values:  # shardpack says of this row that it has none, and --on-error decides
             of.note(f"records without a part {chosen_image!r} of their file, which are bad input")
         for name, value in values.items():
             if name == chosen_image:
@@ -214,17 +259,20 @@ def index(kind: str, source: str | os.PathLike[str], table: Any, *, image: str |
             plain = _plain(value)
             if name == chosen_label:
                 row["label"] = int(plain) if isinstance(plain, float) and plain.is_integer() else plain
-            elif name in _RESERVED or (plain is None and value is not None):
-                left_out[name] = True
-            if name not in _RESERVED and plain is not None:
+            elif name in _RESERVED or not _is_text(name) or (plain is None and value is not None):
+                left_out[name] = left_out.get(name, 0) + 1
+            elif plain is not None:
                 row[name] = plain
+        if not (_is_text(record.path) and _is_text(record.key)):
+            of.fail(record.path, "its name is not UTF-8; rename the file, or name a link to it in a folder of its own")
         table.write(encode(row) + "\n")
         count += 1
-    if not count:
+    if not chosen_image:
         of.fail("", f"no records; it must be {KINDS[kind]}")
-    for name in left_out:
-        of.note(f"column {name!r} is left out, because " + ("the table has one of that name" if name in _RESERVED
-                                                           else "not all of its values are texts or numbers"))  # fmt: skip
+    for name, rows in left_out.items():
+        of.note(f"column {name!r} is left out, because the table has one of that name" if name in _RESERVED else
+                f"column {name!r} is left out of {rows} of {count} rows, where it is not text or a finite number, or a list of "
+                "them")  # fmt: skip
     return count, of.notes
 
 
@@ -259,10 +307,11 @@ def main(arguments: list[str] | None = None) -> int:
         _say(f"there is no program {args.shardpack}; say where with --shardpack PATH")
         return IO
     for option in ("--root", "--extents", "--path-key", "--label-key", "--out", "-o"):
-        if any(r == option or r.startswith(option + "=") for r in rest):
+        if any(r == option or r.startswith(option + "=") or (option == "-o" and r.startswith("-o")) for r in rest):
             _say(f"{option} is set here, so leave it out")
             return USAGE
     table = Path(args.table or args.out.rstrip("/") + ".extents.jsonl")
+    part = table.with_name(f".tmp.{os.getpid()}.{table.name}")
     source = Path(args.source)
     if table.suffix != ".jsonl":
         _say(f"--table {table}: the name must end with .jsonl")
@@ -270,13 +319,16 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         table.parent.mkdir(parents=True, exist_ok=True)
         by_key = any(r.partition("=")[0] in ("--label-regex", "--labels") for r in rest)  # they go by the record's key
-        with open(table, "w", encoding="utf-8") as f:
+        with open(part, "w", encoding="utf-8") as f:
             count, notes = index(args.kind, source, f, image=args.image, label=args.label, no_label=args.no_label or by_key,
                                  without=args.without)  # fmt: skip
+        os.replace(part, table)
     except (ConvertError, OSError) as e:
-        table.unlink(missing_ok=True)
         _say(str(e))
         return BAD if isinstance(e, ConvertError) else IO
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
     _say(f"{count} records in {source}")
     for text, times in notes.items():
         _say(text if times == 1 else f"{text} ({times} times)")

@@ -164,6 +164,10 @@ for line in WRONG.split("|"):
 lost = [text for text in said if not find(text) and not re.search(r": (No such file|Not a dir|Is a dir)\w* ?\w*( \w+)*$", text)]
 assert not lost and len(said) > 15, lost
 assert not find("a sentence that no command says"), "anything is found"
+for text in ("b.tfrecord: is not a regular file", "record 3 at byte 90: the CRC of its length is wrong: the file is damaged",
+             "column 'z' is a pickle, which can run any code when it is read; leave it out with --without z",
+             "records without an image are left out"):
+    assert index.get(find(text)) in ("input", "warning") and len(find(text)) > 20, (text, find(text))  # of libshard.convert
 assert all(find(text) in page for text in said if find(text)), "the page lacks a message of the index"
 assert len(index) > 1500 and all(f"\n## {title}\n" in page for title in ("ArgumentError", "Bad input", "UserWarning"))
 

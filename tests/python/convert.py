@@ -16,13 +16,14 @@ import shutil
 import struct
 import subprocess
 import sys
+import tracemalloc
 import unittest
 
 import libshard
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from libshard import _core, convert
+from libshard import _core, _from_beton, convert
 
 BUILD, ROOT = (pathlib.Path(os.environ[name]) for name in ("BUILD", "ROOT"))
 PACK = str(BUILD / "bin" / "shardpack")
@@ -393,20 +394,96 @@ class Convert(unittest.TestCase):
         self.refused("lmdb", "has 25 entries, and says that it has 26", put(16 + 24 + 48 + 32, u64(26)))
         self.refused("lmdb", "has more than the 24 entries", put(16 + 24 + 48 + 32, u64(24)))
         # a branch that names itself
+        self.refused("recordio", r"record 25 at byte \d+: is of kind 3, outside of such a record", lambda d: d + frame(b"x", 3))
+        self.refused("recordio", r"is of kind 0, within a record in several frames", lambda d: d + frame(b"x", 1) + d)
+        self.refused("recordio", "ends within a record in several frames", lambda d: d + frame(b"x", 1))
+        mds(pathlib.Path("sizes"), rows)
+        size = os.stat("sizes/" + first).st_size
+        self.refused("mds", r"has the hashes \['sha1'\] of shard.00000.mds",
+                     edit(raw_data={"basename": first, "bytes": size, "hashes": ["sha1"]}), "index.json")  # fmt: skip
+        self.refused("mds", "names the file '.ud800', which is not UTF-8", edit(raw_data={"basename": "\ud800"}), "index.json")
         self.refused("lmdb", "page 4 is deeper than the 2 levels", lambda d: put(5 * 4096 - 8, struct.pack("<4H", 4, 0, 0, 0))(d))
+
+    def test_files_that_are_none_or_lie_elsewhere(self):
+        for kind, name in ("mds", "index.json"), ("mds", "shard.00000.mds"), ("tfrecord", "b.tfrecord"):
+            folder = pathlib.Path("pipes")
+            shutil.rmtree(folder, ignore_errors=True)
+            WRITERS[kind](folder, rows)
+            (folder / name).unlink(missing_ok=True)
+            os.mkfifo(folder / name)
+            with self.assertRaisesRegex(convert.ConvertError, f"pipes/{name}: is not a regular file"):
+                index(kind, folder)
+        mds(pathlib.Path("links"), rows)
+        shutil.copytree("links", "elsewhere")
+        self.assertEqual(convert.index("mds", "links", io.StringIO())[1].keys(), {"hashes of kind xxh64 are not compared, "
+                                                                                  "because Python has no such function"})  # fmt: skip
+        for name in "shard.00000.mds", "shard.00001.mds":
+            os.remove("links/" + name)
+            os.symlink("../elsewhere/" + name, "links/" + name)
+        notes = convert.index("mds", "links", io.StringIO())[1]
+        self.assertEqual(notes["files are links that lead out of links: what they lead to is packed"], 2, notes)
+
+    def test_which_files(self):
+        tfrecord(pathlib.Path("sets"), rows)
+        self.assertEqual(convert.index("tfrecord", "sets", io.StringIO()), (24, {}))
+        for name in os.listdir("sets"):
+            os.rename("sets/" + name, "sets/" + name.replace("a.tfrecord", "train"))  # as ImageNet's are called
+        self.assertEqual(convert.index("tfrecord", "sets", io.StringIO()), (24, {}))
+        shutil.copy("sets/train-00000-of-00002", "sets/validation-00000-of-00001")
+        count, notes = convert.index("tfrecord", "sets", io.StringIO())
+        self.assertEqual(count, 36)
+        self.assertIn("3 files are packed as one dataset, among them 'train-00000-of-00002', 'validation-00000-of-00001'; if",
+                      next(iter(notes)))  # fmt: skip
+
+    def test_values_that_a_table_cannot_have(self):
+        odd = [dict(r) for r in rows]
+        odd[3]["score"], odd[4]["score"], odd[5]["caption"] = float("nan"), float("inf"), b"a\0b"
+        mds(pathlib.Path("odd"), odd)
+        code, said = run("mds", "odd", "odd.ds", *SIZE)
+        self.assertEqual(code, 0, said)
+        self.same("odd.ds")
+        self.assertIn("column 'score' is left out of 2 of 24 rows, where it is not text or a finite number", said)
+        self.assertIn("column 'caption' is left out of 1 of 24 rows", said)
+
+    def test_pages_of_lmdb_that_several_branches_have(self):
+        """31 levels, each of which has the next one a hundred times: to walk that never ends."""
+        lmdb(pathlib.Path("many"), rows)
+        data = bytearray(pathlib.Path("many/data.mdb").read_bytes()[: 2 * 4096])
+        for meta in 0, 4096:
+            struct.pack_into("<H", data, meta + 16 + 24 + 48 + 6, 31)
+            struct.pack_into("<Q", data, meta + 16 + 24 + 48 + 40, 2)
+        for n in range(2, 32):
+            nodes = struct.pack("<4H", n + 1, 0, 0, 0) * 100
+            places = [4096 - 8 * (i + 1) for i in range(100)]
+            data += struct.pack("<QHHHH100H", n, 0, 1, 216, places[-1], *places).ljust(places[-1], b"\0") + nodes
+        data += struct.pack("<QHHHH", 32, 0, 2, 16, 4096).ljust(4096, b"\0")
+        pathlib.Path("many/data.mdb").write_bytes(data)
+        with self.assertRaisesRegex(convert.ConvertError, r"page \d+ is in several branches"):
+            index("lmdb", "many")
+
+    def test_a_look_at_the_table_of_beton_does_not_copy_it(self):
+        table = np.stack([np.arange(100_000)] * 3, 1).astype("<u8").tobytes()
+        sizes = _from_beton._Sizes(None, "", memoryview(table), 0)
+        tracemalloc.start()
+        self.assertEqual([sizes.at(n) for n in (0, 7, 99_999, 100_000, (1 << 64) - 1)], [0, 7, 99_999, None, None])
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        self.assertLess(most, 100_000)  # a copy has 800,000 bytes, and one was made for each sample
 
     def test_frames_in_parts_are_bad_input(self):
         out = pathlib.Path("parts")
         recordio(out, rows)
-        with open(out / "train.rec", "ab") as f:
-            f.write(frame(struct.pack("<IfQQ", 0, 1, 9, 0) + b"\xff\xd8\xff", 1) + frame(b"rest", 3))
+        several = frame(struct.pack("<IfQQ", 0, 1, 9, 0) + b"\xff\xd8\xff", 1) + frame(b"rest", 3)
+        (out / "train.rec").write_bytes(several + (out / "train.rec").read_bytes() + several)
         code, said = run("recordio", "parts", "parts.ds", *SIZE)
         self.assertEqual(code, 1)
-        self.assertIn("records in several frames, which cannot be read in place", said)
+        self.assertIn("records in several frames, which cannot be read in place (2 times)", said)
         self.assertIn("the table is kept: parts.ds.extents.jsonl", said)
         code, said = run("recordio", "parts", "parts.ds2", *SIZE, "--on-error", "skip")
         self.assertEqual(code, 0, said)
         self.same("parts.ds2")
+        (out / "train.rec").write_bytes(several)
+        self.assertIn("no records; it must be RecordIO of MXNet", run("recordio", "parts", "no", *SIZE)[1])
 
     def test_the_program(self):
         mds(pathlib.Path("prog"), rows)
@@ -420,8 +497,18 @@ class Convert(unittest.TestCase):
         self.assertEqual(pathlib.Path("kept.jsonl").read_text().count("\n"), 24)
         again, said = run("mds", "prog", "prog.ds", "--table", "kept.jsonl", *SIZE[:-1])
         self.assertEqual((again, "is there already" in said), (0, True), said)
-        with self.assertRaisesRegex(convert.ConvertError, "no records; it must be TFRecord files"):
+        with self.assertRaisesRegex(convert.ConvertError, "src: has no file with a name such as a.tfrecord or train-00000-of"):
             index("tfrecord", "src")
+        pathlib.Path("empty.tfrecord").touch()
+        with self.assertRaisesRegex(convert.ConvertError, "no records; it must be TFRecord files"):
+            index("tfrecord", "empty.tfrecord")
+        code, said = run("mds", "prog", "no", "-ono2")
+        self.assertEqual((code, "-o is set here" in said), (2, True), said)
+        pathlib.Path("mine.jsonl").write_text("kept")  # an index that fails leaves what was there
+        self.assertEqual(run("mds", "nowhere", "no", "--table", "mine.jsonl")[0], 1)
+        self.assertEqual(pathlib.Path("mine.jsonl").read_text(), "kept")
+        self.assertEqual(run("mds", "prog", "no", "--table", "mine.jsonl/x.jsonl")[0], 3)
+        self.assertEqual([name for name in os.listdir() if name.startswith(".tmp.")], [])
 
     @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck), database=None)
     @given(data=st.data())

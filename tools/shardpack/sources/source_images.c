@@ -28,6 +28,8 @@
 /* ---- files of other kinds ---- */
 
 #define USE_PYTHON "read its records in Python, and give them to libshard.pack(); docs/PYTHON.md shows how"
+#define CONVERT(kind) \
+	"pack the images in it with `python -m libshard.convert " kind " SRC OUT`; docs/MIGRATING.md says more"
 
 /* By the ending of a name: what it is, and what to do. */
 static const struct foreign {
@@ -38,13 +40,13 @@ static const struct foreign {
 	 ".to_json(\"OUT.jsonl\", orient=\"records\", lines=True)', or if the images are in it, " USE_PYTHON},
 	{".arrow", "a table of Arrow", USE_PYTHON},
 	{".feather", "a table of Arrow", USE_PYTHON},
-	{".tfrecord", "a file of TFRecord", USE_PYTHON},
-	{".tfrecords", "a file of TFRecord", USE_PYTHON},
-	{".mds", "a shard of MosaicML Streaming", USE_PYTHON},
-	{".beton", "a dataset of FFCV", USE_PYTHON},
-	{".rec", "a file of RecordIO", USE_PYTHON},
-	{".lmdb", "a database of LMDB", USE_PYTHON},
-	{".mdb", "a database of LMDB", USE_PYTHON},
+	{".tfrecord", "a file of TFRecord", CONVERT("tfrecord")},
+	{".tfrecords", "a file of TFRecord", CONVERT("tfrecord")},
+	{".mds", "a shard of MosaicML Streaming", CONVERT("mds")},
+	{".beton", "a dataset of FFCV", CONVERT("beton")},
+	{".rec", "a file of RecordIO", CONVERT("recordio")},
+	{".lmdb", "a database of LMDB", CONVERT("lmdb")},
+	{".mdb", "a database of LMDB", CONVERT("lmdb")},
 	{".h5", "a file of HDF5", "write its arrays as .npy, and pack them with `shardpack array`"},
 	{".hdf5", "a file of HDF5", "write its arrays as .npy, and pack them with `shardpack array`"},
 	{".npy", "an array of NumPy", "pack it with `shardpack array`"},
