@@ -129,6 +129,8 @@ LIBRARIES = [
             install -D -m644 libgif.a $PREFIX/lib/libgif.a; install -m644 gif_lib.h $PREFIX/include
             printf 'Name: libgif\\nDescription: GIF\\nVersion: 5.2.2\\nLibs: -L%s/lib -lgif\\nCflags: -I%s/include\\n' \\
                 $PREFIX $PREFIX >$PREFIX/lib/pkgconfig/libgif.pc""",
+        patches=("giflib_5.2.2-1+deb13u1.debian.tar.xz",
+                 "a246d74352139ceae28e05fd270df6482c98a66357a4e5549f048e6446a246cf"),
     ),
     Library(
         "bzip2", "1.0.8", "https://sourceware.org/bzip2", "bzip2", "bzip2_1.0.8.orig.tar.gz",

@@ -131,7 +131,7 @@ without_pack AVIF tools/shardpack/images/formats.c
 printf 'path\n%s\n' good/a/8_420.avif >one.csv
 run 1 ./without images one.csv --no-label -o none --crop 8
 said "shardpack: warning: ./good/a/8_420.avif: is an AVIF, and this shardpack was built without libavif; install that \
-and build again, or $INSTEAD"
+and build again, use the shardpack of libshard's wheel, or $INSTEAD"
 run 5 ./without build planned
 break_pack decode_avif.c 's/\(PATTERN_DIGEST UINT64_C(0x\)./\1f/'
 run 1 ./broken images one.csv --no-label -o none --crop 8

@@ -151,7 +151,7 @@ without_pack ARCHIVE tools/shardpack/input/unpack.c
 for e in bz2:bzip2 xz:xz; do
 	run 4 ./without raw noise.bin.${e%:*} -o no --schema 'x:u8[64]' -q
 	said_only "shardpack: ./noise.bin.${e%:*}: is compressed with ${e#*:}, and this shardpack was built without \
-libarchive; install that and build again, or unpack the file with ${e#*:} -d"
+libarchive; install that and build again, use the shardpack of libshard's wheel, or unpack the file with ${e#*:} -d"
 done
 rm -rf ds
 run 0 ./without images good.tar.gz -o ds --resize 32 -q

@@ -194,7 +194,7 @@ without_pack GIF tools/shardpack/images/formats.c
 ! ./without --version | grep -q giflib || die "a build without giflib names it"
 run 1 ./without images named -o none "${ARGS[@]}"
 said "shardpack: warning: named/a/x.png: is a GIF, and this shardpack was built without giflib; install that and build \
-again, or convert it to PNG"
+again, use the shardpack of libshard's wheel, or convert it to PNG"
 mkdir mixed/dog && cp good/a/photo.2.0.gif mixed/cat/x.gif && cp "$PHOTOS"/train/rocket/* mixed/dog
 run 0 ./without images mixed -o ignored "${ARGS[@]}"
 said "shardpack: warning: 1 ignored file is an image of a kind that is not read: .gif 1"

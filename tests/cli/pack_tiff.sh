@@ -166,7 +166,7 @@ without_pack TIFF tools/shardpack/images/formats.c
 ! ./without --version | grep -q libtiff || die "a build without libtiff names it"
 run 1 ./without images pages -o none --crop 8
 said "shardpack: warning: pages/a/good.tif: is a TIFF, and this shardpack was built without libtiff; install that and \
-build again, or convert it to PNG"
+build again, use the shardpack of libshard's wheel, or convert it to PNG"
 run 5 ./without build planned
 echo "150 TIFFs as Pillow reads them, and every cut of one; of 400 that were spoilt \
 $(json read.json 'd["written"]') are read"

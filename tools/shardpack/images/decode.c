@@ -310,7 +310,7 @@ static enum decode_status decode_once(struct decoder *d, const void *bytes, size
 		if ((!mask || !f->no_mask) && !f->run)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 					  "is %s %s, and this shardpack was built without %s; install that and build "
-					  "again, or %s",
+					  "again, use the shardpack of libshard's wheel, or %s",
 					  image_format_article(f), f->name, f->library, f->instead);
 		if (!mask || !f->no_mask)
 			return f->run(d, bytes, size, v);

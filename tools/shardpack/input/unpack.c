@@ -466,7 +466,7 @@ static int by_libarchive(struct unpack_work *w, const char *how)
 {
 	return fail(EXIT_UNSUPPORTED,
 		    "%s: is compressed with %s, and this shardpack was built without libarchive; install that and "
-		    "build again, or unpack the file with %s -d",
+		    "build again, use the shardpack of libshard's wheel, or unpack the file with %s -d",
 		    w->name, how, how);
 }
 
