@@ -130,7 +130,10 @@ class Cursor:
     """Numbers and bytes of a memoryview, one after the other, never beyond its end."""
 
     def __init__(self, data: memoryview, at: int, end: int, fail: Any) -> None:
-        self.data, self.at, self.end, self.fail = data, at, min(end, len(data)), fail
+        self.data: memoryview = data
+        self.at: int = at
+        self.end: int = min(end, len(data))
+        self.fail: Any = fail
 
     def take(self, bytes: int, what: str) -> memoryview:
         if bytes < 0 or bytes > self.end - self.at:
