@@ -96,7 +96,7 @@ def table_of(source: Selectable, fields: Iterable[str] | None) -> Any:
         wanted = [f for f in wanted if f.bytes <= _SMALL and f.semantic != "image"]
     if not wanted:
         raise ArgumentError(
-            f"no field has at most {_SMALL} bytes and is no image; name those that are wanted, as in to_arrow(['image'])",
+            f"no field has at most {_SMALL} bytes and is not an image; name those that are wanted, as in to_arrow(['image'])",
             "bad argument",
         )
     pa = _import("pyarrow", "to_arrow()")

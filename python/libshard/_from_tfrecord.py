@@ -24,7 +24,7 @@ def _crc(data: memoryview) -> int:
 
 
 class _Wrong(Exception):
-    """Bytes that are no protocol buffer."""
+    """Bytes that are not a protocol buffer."""
 
 
 def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:

@@ -334,7 +334,7 @@ class _Lock:
 
     @staticmethod
     def of_folder(folder: str, out: str) -> _Lock | None:
-        """None if there is no such folder any more."""
+        """None if the folder is gone."""
         path, end = os.path.join(folder, PACKING), time.monotonic() + _LOCK_SECONDS
         while True:
             try:

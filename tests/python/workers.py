@@ -632,7 +632,7 @@ class Workers(Base):
         self.assertEqual(pack(Source(), on_error="skip").id, want)
         self.check_sealed()
         self.assertNotIn(want, ids)
-        # the list goes with its dataset, whoever replaces that
+        # the list goes with its dataset, also if something else replaces that
         with self.assertWarns(UserWarning):
             pack(Source(bad=[4]), "more", on_error="skip")
         pack(Source(), "more", replace=True)
