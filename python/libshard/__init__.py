@@ -32,6 +32,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._export import export
+from ._images import Image
 from ._loader import EDGE, MASKED, PADDED, SUBSTITUTED, Loader
 from ._mix import Mixture, balanced, mix
 from ._pack import pack
@@ -60,6 +61,7 @@ __all__ = [
     "Error",
     "ExistsError",
     "Field",
+    "Image",
     "Loader",
     "MismatchError",
     "Mixture",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -16,6 +17,7 @@ from . import _core
 from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
+from ._images import Decoder, Image
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._tables import is_table, is_table_file, pack_table, read_table
@@ -55,6 +57,9 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     ``schema``: see :class:`Writer`; None, and the first sample tells.  With a schema, items that it
     does not name are left out: it chooses.  ``classes``: names of the classes; by default those
     that the source has (``source.classes``, ``ClassLabel``).
+
+    A field whose type in a dict is a :class:`libshard.Image` has image files as values, as bytes, and
+    shardpack decodes and resizes them.
 
     ``key``: the name of the item that is a record's key, or a function of a sample's number and the
     sample.
@@ -107,7 +112,14 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         source, schema, found, line = pack_table(source, schema, key)
         classes = found if classes is None else classes
         options["provenance"] = "\n".join(text for text in (options.get("provenance"), line) if text)
-    plan = _Plan(source, schema, names, batched, key, order == "shuffle", seed)
+    with contextlib.closing(_Plan(source, schema, names, batched, key, order == "shuffle", seed)) as plan:
+        return _pack(plan, out, classes, workers, on_error, resume, start_method, progress, options)
+
+
+def _pack(plan: _Plan, out: str | os.PathLike[str], classes: Iterable[str] | None, workers: int | None,
+          on_error: Literal["fail", "skip"] | Callable[[int, Exception], Any], resume: bool,
+          start_method: Literal["spawn", "fork"],
+          progress: bool | Callable[[int, int | None], Any] | None, options: dict[str, Any]) -> Dataset:
     if classes is None:
         classes = plan.classes()
     is_named = classes is not None
@@ -126,9 +138,9 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         given = "start_method" if resume else "resume"
         raise ArgumentError(f"{given}= needs workers=, such as workers=0 for this process alone", "bad argument")
     kind = functools.partial(_Shards, resume) if by_shards else Writer
-    with kind(out, plan.schema, classes=classes, records=plan.count, keys=key is not None, **options) as writer:
-        if order == "shuffle":
-            writer._order, writer._seed = 2, seed
+    with kind(out, plan.schema, classes=classes, records=plan.count, keys=plan.key is not None, **options) as writer:
+        if plan.shuffled:
+            writer._order, writer._seed = 2, plan.seed
         if isinstance(writer, _Shards):
             dataset = pack_shards(plan, writer, workers, on_error, start_method, shown_progress)
             if not is_named:
@@ -209,7 +221,31 @@ class _Plan:
             )
         features = getattr(source, "features", None)
         self.features = features if isinstance(features, Mapping) else {}
+        self.decoders: dict[str, Decoder] = {}
+        schema = self._with_decoders(schema)
         self.schema = schema if schema is not None or not self.features else _schema_of_features(self.features)
+
+    def _with_decoders(self, schema: SchemaLike | None) -> SchemaLike | None:
+        """The schema with a Field in the place of each Image."""
+        if not isinstance(schema, Mapping) or not any(isinstance(spec, Image) for spec in schema.values()):
+            return schema
+        if self.is_columns or self.batched:
+            what = "columns" if self.is_columns else "batches"
+            raise ArgumentError(
+                f"libshard.Image is for samples one by one, and the source has {what}; give a list of dicts, such as "
+                "[{'image': x, 'label': y} for x, y in zip(images, labels)], or any dataset with an index",
+                "bad argument",
+            )
+        self.decoders = {name: Decoder(name, spec) for name, spec in schema.items() if isinstance(spec, Image)}
+        try:
+            return {**schema, **{name: decoder.field() for name, decoder in self.decoders.items()}}
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for decoder in self.decoders.values():
+            decoder.close()
 
     def _count(self) -> int | None:
         if self.is_columns:
@@ -297,7 +333,11 @@ class _Plan:
     def _record(self, writer: Writer, i: int, sample: Any) -> tuple[Mapping[str, Any], str | None]:
         record = self._named(sample, "sample")
         key = self._key(i, sample, record)
-        return self._chosen(writer, record), key
+        record = self._chosen(writer, record)
+        if self.decoders:
+            given = [(name, decoder) for name, decoder in self.decoders.items() if name in record]
+            record = {**record, **{name: decoder.pixels(i, record[name]) for name, decoder in given}}
+        return record, key
 
     def _fail_length(self, what: str) -> NoReturn:
         raise ArgumentError(

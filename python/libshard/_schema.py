@@ -176,6 +176,13 @@ def _from_spec(name: Any, spec: Any) -> Field:
     dtype, shape = spec if isinstance(spec, tuple) and len(spec) == 2 else (spec, ())
     found = dtype_name(dtype)
     if not found:
+        from ._images import Image  # which needs this file
+
+        if isinstance(dtype, Image):
+            fail(
+                f"field {show(name)}: libshard.Image is for libshard.pack() and samples one by one, not for a Writer, "
+                "tables or columns; give samples that are dicts to pack()"
+            )
         fail(f"field {show(name)}: dtype {show(dtype)}; must be one of {', '.join(_DTYPES)}")
     if not isinstance(shape, (tuple, list)):
         fail(f"field {show(name)}: shape {show(shape)}; must be a tuple of numbers, such as (32, 32, 3)")

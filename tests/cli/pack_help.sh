@@ -7,12 +7,12 @@
 
 sources="images array raw tokens cifar mnist"
 run 0 "$PACK" --help
-for word in $sources build status seal merge split append demo; do
+for word in $sources build status seal merge split append decode demo; do
 	[ "$(grep -c "^  $word  " out)" = 1 ] || die "--help has not one line for $word"
 done
 [ "$(grep -c '^  plan \.\.\. ' out)" = 1 ] || die "the verbs that plan are one line"
 n=0
-for verb in '' $sources build status seal merge split append demo $(printf 'plan/%s ' $sources); do
+for verb in '' $sources build status seal merge split append decode demo $(printf 'plan/%s ' $sources); do
 	# shellcheck disable=SC2086
 	run 0 "$PACK" ${verb/\// } --help
 	[ "$(wc -L <out)" -le 80 ] || die "$verb: $(wc -L <out) columns do not fit a screen"

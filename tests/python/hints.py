@@ -30,6 +30,7 @@ TABLES = {
     "libshard.torch.ShardDataset": "torch.ShardDataset.__init__",
     "libshard.jax.Loader": "jax.Loader.__init__",
     "libshard.grain.IterDataset": "grain.IterDataset.__init__",
+    "libshard.Image": "_images.Image",
     "libshard.Transform": "_transform.Transform",
     "libshard.Field": "_description.Field",
     "libshard.pack": "_pack.pack",

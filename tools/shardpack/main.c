@@ -38,8 +38,8 @@ static void print_version(FILE *out)
 }
 
 /* Verbs that name no source. */
-static const struct cli_verb *const others[] = {&cmd_build, &cmd_status, &cmd_seal, &cmd_merge,
-						&cmd_split, &cmd_append, &cmd_demo};
+static const struct cli_verb *const others[] = {&cmd_build, &cmd_status, &cmd_seal,   &cmd_merge,
+						&cmd_split, &cmd_append, &cmd_decode, &cmd_demo};
 #define OTHER_COUNT (sizeof(others) / sizeof(others[0]))
 
 /* First what packs, then what plans, then the others. */

@@ -17,6 +17,12 @@ struct cli_verb;
 extern const struct cli_verb cmd_build, cmd_seal;
 
 /*
+ * cmd_decode.c - `shardpack decode`
+ */
+
+extern const struct cli_verb cmd_decode;
+
+/*
  * cmd_demo.c - `shardpack demo`
  */
 
