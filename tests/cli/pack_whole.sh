@@ -250,7 +250,7 @@ finds transform_image.c 's/ && side <= AREA_SIDE_MAX(n)//'
 finds transform_image.c 's/define AREA_SIDE_MAX(n) (4/define AREA_SIDE_MAX(n) (3/'
 finds transform_image.c 's/above = n + 1/above = n/'
 finds transform_image.c 's/= t->opt.fit == FIT_AREA ? g.width : crop/= crop/'
-finds transform_image.c 's/memset(t->resized + g.height \* row_bytes, 0, .*/;/'
+finds transform_image.c 's/memset(t->resized + g.height \* row_bytes, 0, /memset(t->resized + g.height * row_bytes, 1, /'
 finds converter.c 's/size\[0\] = g.height/size[0] = g.width/; s/size\[1\] = g.width/size[1] = g.height/'
 finds converter.c 's/pixels = g.width \* g.height/pixels = t->crop * t->crop/'
 echo "$n packs, plans and refusals; $((breaks > 0 ? breaks - 1 : 0)) broken converters found out"
