@@ -48,7 +48,7 @@ KINDS = {
     "warning": ("UserWarning", "0", "Work goes on. The message says what may not be as you want it."),
 }  # fmt: skip
 
-# Of C: what calls have messages, and their kind if no argument says it.
+# The calls in C that have messages, and the kind of these if no argument says it.
 CALLS = {
     "error_set": None, "MUST": "corrupt", "MUST_OR": "corrupt", "invariant_broken": "corrupt", "error_os": "storage", "cuda_refused": "device", "fail": None,
     "cli_misuse": "argument", "shelf_refuse": "storage", "fail_argument": "argument", "fail_record": "record",

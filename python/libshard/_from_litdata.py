@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .convert import Cursor, Part, Record, Source, load_json
+from .convert import Part, Record, Source, load_json, samples
 
 # Leaves whose bytes are those of a file, or text.  What the format says behind a colon is its ending.
 _BYTES = ("bytes", "jpeg", "image", "file")
@@ -77,20 +77,7 @@ def _chunk(source: Source, chunk: Any, leaves: list[tuple[str, Callable[[Part], 
     with source.map(path) as data:
         if len(data) < 8:
             source.fail(path, f"is cut: {len(data)} bytes")
-        head = Cursor(data, 0, len(data), lambda text: source.fail(path, text))
-        (count,) = head.numbers("I", "the number of samples")
-        if count != chunk.get("chunk_size"):
-            source.fail(path, f"has {count} samples, and index.json says {chunk.get('chunk_size')}")
-        offsets = head.take(4 * (count + 1), "the table of samples").cast("I")
-        for i in range(count):
-            first, last = offsets[i], offsets[i + 1]
-
-            def fail(text: str, i: int = i) -> None:
-                source.fail(path, f"sample {i}: {text}")
-
-            if not head.at <= first <= last <= len(data):
-                fail(f"lies at bytes {first} to {last}, not within the {len(data)} bytes of the file behind its table")
-            at = Cursor(data, first, last, fail)
+        for i, at in samples(source, path, data, chunk.get("chunk_size")):
             values = {}
             for (name, decode), size in zip(leaves, at.numbers(f"{len(leaves)}I", "the sizes of leaves"), strict=True):
                 begin, part = at.at, at.take(size, f"leaf {name!r}")
@@ -98,9 +85,8 @@ def _chunk(source: Source, chunk: Any, leaves: list[tuple[str, Callable[[Part], 
                     try:
                         values[name] = decode(Part(begin, part))
                     except (ValueError, struct.error) as e:
-                        fail(f"leaf {name!r} is not what index.json says: {e}")
-            if at.at != last:
-                fail(f"has {last - at.at} bytes more than its leaves")
+                        at.fail(f"leaf {name!r} is not what index.json says: {e}")
+            at.finish("leaves")
             yield Record(path, f"{path}/{i}", values)
 
 

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .convert import Cursor, Part, Record, Source, load_json
+from .convert import Part, Record, Source, load_json, samples
 
 # Numbers are as NumPy stores them; bool stands for itself.
 _NUMBERS = {"int": "q", "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H",
@@ -87,20 +87,7 @@ def _shard(source: Source, shard: dict[str, Any]) -> Iterator[Record]:
     varying = sum(size is None for _, size, _ in columns)
     with source.map(path) as data:
         _check(source, path, data, raw)
-        head = Cursor(data, 0, len(data), lambda text: source.fail(path, text))
-        (count,) = head.numbers("I", "the number of samples")
-        if count != shard.get("samples"):
-            source.fail(path, f"has {count} samples, and index.json says {shard.get('samples')}")
-        offsets = head.take(4 * (count + 1), "the table of samples").cast("I")
-        for i in range(count):
-            first, last = offsets[i], offsets[i + 1]
-
-            def fail(text: str, i: int = i) -> None:
-                source.fail(path, f"sample {i}: {text}")
-
-            if not head.at <= first <= last <= len(data):
-                fail(f"lies at bytes {first} to {last}, not within the {len(data)} bytes of the file behind its table")
-            at = Cursor(data, first, last, fail)
+        for i, at in samples(source, path, data, shard.get("samples")):
             sizes = iter(at.numbers(f"{varying}I", "the sizes of columns"))
             values = {}
             for name, size, decode in columns:
@@ -109,9 +96,8 @@ def _shard(source: Source, shard: dict[str, Any]) -> Iterator[Record]:
                     try:
                         values[name] = decode(Part(begin, part))
                     except (ValueError, struct.error, RecursionError) as e:
-                        fail(f"column {name!r} is not what index.json says: {e}")
-            if at.at != last:
-                fail(f"has {last - at.at} bytes more than its columns")
+                        at.fail(f"column {name!r} is not what index.json says: {e}")
+            at.finish("columns")
             yield Record(path, f"{path}/{i}", values)
 
 

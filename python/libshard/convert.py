@@ -144,6 +144,29 @@ class Cursor:
     def numbers(self, form: str, what: str) -> tuple[Any, ...]:
         return struct.unpack("<" + form, self.take(struct.calcsize("<" + form), what))
 
+    def finish(self, what: str) -> None:
+        """All of them should have been taken."""
+        if self.at != self.end:
+            self.fail(f"has {self.end - self.at} bytes more than its {what}")
+
+
+def samples(source: Source, path: str, data: memoryview, said: Any) -> Iterator[tuple[int, Cursor]]:
+    """Of a file of MDS or LitData, which its index says has ``said`` samples: a number and a Cursor for each."""
+    head = Cursor(data, 0, len(data), lambda text: source.fail(path, text))
+    (count,) = head.numbers("I", "the number of samples")
+    if count != said:
+        source.fail(path, f"has {count} samples, and index.json says {said}")
+    offsets = head.take(4 * (count + 1), "the table of samples").cast("I")
+    for i in range(count):
+        first, last = offsets[i], offsets[i + 1]
+
+        def fail(text: str, i: int = i) -> None:
+            source.fail(path, f"sample {i}: {text}")
+
+        if not head.at <= first <= last <= len(data):
+            fail(f"lies at bytes {first} to {last}, not within the {len(data)} bytes of the file behind its table")
+        yield i, Cursor(data, first, last, fail)
+
 
 def load_json(source: Source, path: str) -> Any:
     """A file that describes others.  One of 10^6 shards has some 500 MB."""

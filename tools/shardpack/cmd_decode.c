@@ -83,7 +83,7 @@ static int say_geometry(const struct shard_field *f)
 	return fflush(stdout) ? fail(EXIT_IO, "stdout: %s", strerror(errno)) : EXIT_DONE;
 }
 
-/* What the image has and its pixels do not. */
+/* Names what an image states and its pixels do not show, such as an orientation. */
 static void describe_loss(const struct verdict *v, struct text *out)
 {
 	out->bytes = 0;
