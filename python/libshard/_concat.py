@@ -211,6 +211,18 @@ class Zip(Hinting):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
 
+    @public("column")
+    def column(self, name: str) -> Any:
+        """A field of all records as one array, or a column beside them."""
+        if name not in self.columns:
+            return self.source.column(name)
+        column, field = self.columns[name]
+        if self.selection is None:
+            return column.column(field) if field else column
+        if field:
+            return column.select(self.selection.records).column(field)
+        return column[import_module("numpy").asarray(self.selection.records)]
+
     @property
     def digest(self) -> str:
         """What the columns are: ids of datasets, and types of arrays.  States of loaders hold it."""

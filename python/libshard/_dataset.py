@@ -19,7 +19,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._options import as_flag, as_items, as_path, as_text, check_function, choice, number_in, public, show, whole
-from ._selection import Selectable, Selection, column_of, load_selection, no_mask
+from ._selection import Selectable, Selection, load_selection, no_mask
 from ._show import Preview, dataset_html, escape, spread_numbers
 from ._tables import column_names
 
@@ -188,12 +188,6 @@ class Dataset(_core.Dataset, Selectable):
             return Preview(self, spread_numbers(len(self), whole("records", records, 64)))
         numbers = no_mask(as_items("records", records, "a number of records, or numbers of records"))
         return Preview(self, [number_in(len(self), number, "record", "dataset") for number in numbers])
-
-    @public("Dataset.column")
-    def column(self, field: str) -> Array:
-        """A field of all records as one array, such as all labels.  Reads no other fields, but for
-        those that are stored beside it.  The name of a column in :attr:`columns` gives that column."""
-        return column_of(self, field)
 
     @public("Dataset.index_of")
     def index_of(self, key: str) -> int:

@@ -37,11 +37,9 @@ _RECORDS = {
 _OF_SELECTION = {
     "schema": "selection.dataset.schema has the fields",
     "classes": "selection.dataset.classes has the names of classes",
-    "column": "selection.dataset.column(name) is a field of all records of the dataset",
     "indices": "selection.records are the numbers of its records",
 }
 _OF_CONCAT = {
-    "column": "both.dataset.column(name) is a field of all records of its parts",
     "id": "both.dataset.id is that of all parts",
     "by_key": "both.dataset.by_key(key) looks in all parts",
 }

@@ -111,20 +111,20 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
     """
     source = _source(dataset)
     whole_dataset = source.dataset if isinstance(source, Selection) else source
-    column = column_of(whole_dataset, field)
+    of = source._core if isinstance(source, Selection) else None
+    column = column_of(whole_dataset, field, of)
     try:
         values = column.tolist()
     except MemoryError:
         raise OutOfMemoryError(
-            f"no memory to count the {len(whole_dataset):,} values of {field}; mix([ds.where(label=0), ...]) counts "
+            f"no memory to count the {len(source):,} values of {field}; mix([ds.where(label=0), ...]) counts "
             "nothing in Python",
             "out of memory",
         ) from None
     if values and isinstance(values[0], list):
         raise ArgumentError(f"{field} has several numbers in each record, so a record has no one class", "bad argument")
     classes: dict[Any, array[int]] = {}
-    for record in source.records.tolist() if isinstance(source, Selection) else range(len(values)):
-        value = values[record]
+    for record, value in zip(source.records.tolist() if isinstance(source, Selection) else range(len(values)), values):
         if value not in classes:
             classes[value] = array("q")
         classes[value].append(record)

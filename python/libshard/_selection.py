@@ -51,6 +51,16 @@ class Selectable(Hinting):
     def __radd__(self, other: object) -> NoReturn:
         raise TypeError(f"{show(other)} + a dataset: libshard.concat([a, b]) puts records one behind the other")
 
+    @public("column")
+    def column(self, field: str) -> Array:
+        """A field of all records as one array, such as all labels; of a selection, that of its records.
+
+        Reads no other fields, but for those that are stored beside it.  The name of a column in
+        :attr:`Dataset.columns` gives that column.
+        """
+        dataset, of = self._source()
+        return column_of(dataset, field, of)
+
     @public("to_arrow")
     def to_arrow(self, fields: Iterable[str] | None = None) -> Any:
         """The records as a ``pyarrow.Table``.
@@ -248,15 +258,15 @@ def load_selection(dataset: Dataset, path: Path) -> Selection:
     return Selection(dataset, _core.Selection.read(dataset, as_path("path", path)))
 
 
-def column_of(dataset: Dataset, field: str) -> Array:
+def column_of(dataset: Dataset, field: str, of: _core.Selection | None = None) -> Array:
     """A field of all records, or a column of a table that is a part of one."""
     name = as_text("field", field, "the name of a field")
     if name not in dataset.schema.names:
         for wide, names in dataset.columns.items():
             if name in names:
-                column: Array = _core.Selection.column(dataset, wide)[:, names.index(name)]
+                column: Array = _core.Selection.column(dataset, of, wide)[:, names.index(name)]
                 return column
-    return _core.Selection.column(dataset, name)
+    return _core.Selection.column(dataset, of, name)
 
 
 def _again(dataset: Dataset, records: array[int]) -> Selection:
@@ -304,15 +314,14 @@ def _groups_of(dataset: Dataset, of: _core.Selection | None, field: str) -> dict
     if known is not None and known.kind == "string":
         values = [dataset[record][field] for record in records]
     else:
-        column = column_of(dataset, field)  # which says so if the dataset does not have that field
+        column = column_of(dataset, field, of)  # which says so if the dataset does not have that field
         if column.ndim > 1 or not column.dtype.startswith(("int", "uint", "bool")):
             raise ArgumentError(
                 f"field {field!r} is {column.dtype} {list(column.shape[1:]) or ''}".rstrip()
                 + "; must be a whole number or a text in each record, so that a record has one value",
                 "bad argument",
             )
-        listed = column.tolist()
-        values = [listed[record] for record in records]
+        values = column.tolist()
     groups: dict[Any, array[int]] = {}
     for record, value in zip(records, values):
         groups.setdefault(value, array("q")).append(record)
@@ -382,10 +391,8 @@ def _mask(dataset: Dataset, of: _core.Selection | None, name: str, rule: Rule) -
         numpy = import_module("numpy")
     except ImportError:
         raise ImportError(f"where({name}=<function>) calls it with a NumPy array, and there is no NumPy") from None
-    column = numpy.asarray(dataset.column(name))
+    column = numpy.asarray(column_of(dataset, name, of))
     places = numpy.asarray(of.records(0, len(of))) if of is not None else None
-    if places is not None:
-        column = column[places]
     answer = rule(column)
     try:
         chosen = numpy.asarray(answer)

@@ -154,6 +154,7 @@ class Concatenations(unittest.TestCase):
         self.assertEqual(len(both), len(numbers))
         self.assertEqual([plain(r) for r in both], [plain(want[n]) for n in numbers])
         self.assertEqual(both.dataset.column("score").tolist(), [r["score"] for r in want])
+        self.assertEqual(both.column("score").tolist(), [want[n]["score"] for n in numbers])
         for got in self.check(both, [plain(r) for r in want], batch_size=8, seed=1):
             self.assertEqual(sorted(got), numbers)
         with self.assertRaisesRegex(libshard.ArgumentError, "could be that of both\\[i\\] or of both.dataset\\[i\\]"):
@@ -188,7 +189,7 @@ class Concatenations(unittest.TestCase):
             with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
                 call()
         self.assertEqual((ds.manifest(), ds.stats.channels), (b"", {}))
-        for name in ("column", "id", "by_key"):
+        for name in ("id", "by_key"):
             with self.assertRaisesRegex(AttributeError, f"both.dataset.{name}"):
                 getattr(self.both, name)
         again = pickle.loads(pickle.dumps(self.both))

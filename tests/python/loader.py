@@ -1454,6 +1454,8 @@ class Columns(unittest.TestCase):
                 record, number = source[at], list(numbers)[at]
                 self.assertEqual((record["score"], record["word"]), (self.score[number], "w" * (number % 4)))
                 self.assertEqual(record["label"], self.ds[number]["label"])
+                self.assertEqual((source.column("score")[at], source.column("label")[at]), (record["score"], record["label"]))
+                self.assertTrue((np.asarray(source.column("hidden"))[at] == record["hidden"]).all())
             self.assertEqual(len(list(source)), len(source))
         # Strings beside it come as those of the dataset would.
         with libshard.Loader(both, 10, strings="lists") as loader:

@@ -357,8 +357,20 @@ class Selections(unittest.TestCase):
         labels = np.asarray(self.ds.column("label"))
         self.assertEqual((labels.dtype, labels.tolist()), (np.int64, self.labels.tolist()))
         self.assertTrue((np.asarray(self.ds.column("image")) == self.want["image"]).all())
-        with self.assertRaises(libshard.ArgumentError):
-            self.ds.column("cat")
+        for chosen in (self.ds.where(label=4), self.ds.split(0.5)[1], self.ds.select([102]), self.ds.select(range(N))):
+            for name in ("label", "image"):
+                got = np.asarray(chosen.column(name))
+                self.assertTrue((got == self.want[name][self.records(chosen)]).all(), name)
+        for source in (self.ds, self.ds.select([1])):
+            with self.assertRaisesRegex(libshard.ArgumentError, "'cat' is not in the dataset"):
+                source.column("cat")
+
+    def test_column_of_far_records(self):
+        """Beyond what is read at a time."""
+        many = libshard.pack({"n": np.arange(20_000)}, None, "far")
+        for step in (1, 2, 4_095, 4_096, 4_097, 19_999):
+            chosen = many.select(range(step - 1, 20_000, step))
+            self.assertEqual(chosen.column("n").tolist(), chosen.records.tolist(), step)
 
     def test_fields(self):
         for wanted in (["label"], "label", ["image"], ["label", "image"]):

@@ -313,20 +313,49 @@ static PyObject *write_file(PyObject *self, PyObject *args)
 
 #define COLUMN_RECORDS 65536u /* between two looks for ^C */
 
-/* A tensor field of all records, as an array. */
+/*
+ * A field of the records at places [first, first + count) of a selection, to `out`.  `piece` has room
+ * for PIECE records: the span between some that are selected is read at once.
+ */
+static int read_selected(struct shard_dataset *ds, const struct shard_field *f, const struct shard_selection *of,
+			 uint64_t first, uint64_t count, char *piece, char *out, struct shard_error *err)
+{
+	uint64_t idx[PIECE], n, begin, span, i;
+	int rc = SHARD_OK;
+
+	for (uint64_t done = 0; !rc && done < count; done += n) {
+		n = count - done < PIECE ? count - done : PIECE;
+		rc = shard_selection_records(of, first + done, n, idx, err);
+		for (i = 0; !rc && i < n;) {
+			begin = idx[i];
+			span = idx[n - 1] + 1 - begin < PIECE ? idx[n - 1] + 1 - begin : PIECE;
+			rc = shard_dataset_column(ds, f, begin, span, piece, err);
+			for (; !rc && i < n && idx[i] < begin + span; i++) {
+				memcpy(out, piece + (idx[i] - begin) * f->bytes, (size_t)f->bytes);
+				out += f->bytes;
+			}
+		}
+	}
+	return rc;
+}
+
+/* A tensor field of all records, or of those of a selection, as an array. */
 static PyObject *column(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	struct dataset *d;
 	const struct shard_field *f;
+	const struct shard_selection *of;
+	struct shard_selection_info selected;
 	struct shard_dataset_info info;
 	struct shard_error err;
 	struct array *a;
 	const char *name;
 	uint64_t n, items;
+	char *piece = NULL;
 	void *data;
 	int rc = SHARD_OK;
 
-	if (!PyArg_ParseTuple(args, "O&s", dataset_converter, &d, &name))
+	if (!PyArg_ParseTuple(args, "O&O&s", dataset_converter, &d, selection_converter, &of, &name))
 		return NULL;
 	f = shard_schema_find(shard_dataset_schema(d->ds), name);
 	if (!f || f->kind != SHARD_TENSOR)
@@ -335,6 +364,10 @@ static PyObject *column(PyObject *Py_UNUSED(unused), PyObject *args)
 				       : "is not in the dataset");
 	shard_dataset_info(d->ds, &info);
 	n = info.record_count;
+	if (of) {
+		shard_selection_info(of, &selected);
+		n = selected.record_count;
+	}
 	items = f->bytes / shard_dtype_bytes(f->dtype);
 	if (n > SIZE_MAX / 16 / f->bytes)
 		return fail_memory(
@@ -349,13 +382,23 @@ static PyObject *column(PyObject *Py_UNUSED(unused), PyObject *args)
 			"them, as ds[0:1000]['%s']",
 			name, (unsigned long long)n, (unsigned long long)(n * f->bytes), name);
 	}
+	if (a && of) {
+		piece = PyMem_Malloc(PIECE * (size_t)f->bytes);
+		if (!piece) {
+			unref(a);
+			return fail_memory("no memory for %u records of field '%s'", PIECE, name);
+		}
+	}
 	for (uint64_t first = 0; a && !rc && first < n; first += COLUMN_RECORDS) {
 		uint64_t count = n - first < COLUMN_RECORDS ? n - first : COLUMN_RECORDS;
 
-		Py_BEGIN_ALLOW_THREADS rc =
-			shard_dataset_column(d->ds, f, first, count, (char *)data + first * f->bytes, &err);
+		char *out = (char *)data + first * f->bytes;
+
+		Py_BEGIN_ALLOW_THREADS rc = of ? read_selected(d->ds, f, of, first, count, piece, out, &err)
+					       : shard_dataset_column(d->ds, f, first, count, out, &err);
 		Py_END_ALLOW_THREADS if (!rc && PyErr_CheckSignals() < 0) rc = SHARD_E_CANCELLED;
 	}
+	PyMem_Free(piece);
 	if (rc) {
 		unref(a);
 		return fail(&err);
@@ -381,7 +424,7 @@ int selection_init(PyObject *module)
 		 "fraction(dataset, of, begin, end, seed, /)\n--\n\n"},
 		{"fold", fold, METH_VARARGS | METH_STATIC, "fold(dataset, of, number, count, rest, seed, /)\n--\n\n"},
 		{"read", read_file, METH_VARARGS | METH_STATIC, "read(dataset, path, /)\n--\n\n"},
-		{"column", column, METH_VARARGS | METH_STATIC, "column(dataset, field, /)\n--\n\n"},
+		{"column", column, METH_VARARGS | METH_STATIC, "column(dataset, of, field, /)\n--\n\n"},
 		{"records", records, METH_VARARGS, "records($self, first, count, /)\n--\n\n"},
 		{"outside", outside, METH_VARARGS, "outside($self, of, /)\n--\n\n"},
 		{"digest", digest, METH_NOARGS, "digest($self, /)\n--\n\n"},
