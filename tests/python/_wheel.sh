@@ -151,6 +151,18 @@ assert seen == len(ds) > 0, (seen, len(ds))
 print(f"loaded {seen} records; import took {took * 1000:.0f} ms")
 END
 
+# ---- the instructions of this CPU are used, which the wheel's compiler alone would not find ----
+
+if [ "${ARCH:-x86_64}" = "$(uname -m)" ]; then
+	cpus() { sed -n 's/.* CPUs  *[^;]*//p'; }
+	cpu=$("$build/bin/shardcat" doctor 2>&1 | cpus) found=$(on 'shardcat doctor 2>&1' | cpus)
+	[ "$found" = "$cpu" ] || die "the wheel finds that the CPU has '$found', and the build of this machine '$cpu'"
+	if [ "$(uname -m)" = x86_64 ] && grep -qw sse4_2 /proc/cpuinfo; then
+		on "exec $python -c 'import sys, libshard._core as c; sys.exit(not c.CRC32C_IS_FAST)'" ||
+			die "CRC-32C goes by tables, though the CPU has SSE4.2"
+	fi
+fi
+
 # ---- nothing stays ----
 
 on "$python -m pip uninstall --quiet --yes --root-user-action=ignore ${words} libshard"
