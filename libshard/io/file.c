@@ -293,17 +293,32 @@ int file_open_direct(const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
 }
 
+const char *file_change(uint64_t inode, uint64_t bytes, uint64_t inode_now, uint64_t bytes_now)
+{
+	if (inode != inode_now)
+		return "replaced";
+	if (bytes != bytes_now)
+		return bytes_now < bytes ? "cut" : "extended";
+	return NULL;
+}
+
 static int open_one(const char *path, int flags, uint64_t inode, uint64_t bytes, struct direct_file *out)
 {
+	const char *change;
 	struct stat st;
+	int rc = 0;
 
 	out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
 	if (out->fd < 0)
 		return errno;
-	if (!fstat(out->fd, &st) && (uint64_t)st.st_ino == inode && (uint64_t)st.st_size == bytes)
+	if (fstat(out->fd, &st))
+		rc = errno;
+	change = rc ? NULL : file_change(inode, bytes, (uint64_t)st.st_ino, (uint64_t)st.st_size);
+	if (!rc && !change)
 		return 0;
 	direct_close(out);
-	return ESTALE;
+	out->change = change;
+	return rc ? rc : ESTALE;
 }
 
 int direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out)
