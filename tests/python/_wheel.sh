@@ -16,7 +16,7 @@ work=$(mktemp -d "${root:-${TMPDIR:-/tmp}}${root:+/tmp}/wheel.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$here"
 # What was fetched and built before is used again, so a second run takes a minute.
-under=$(realpath --relative-to=. "$build")
+under=${build#"$here"/} # as make spells it
 by_pip() { make DEPS=skip BUILD="$under" "$under/venv/$1/packages" || { echo "pip got no $2" && exit 77; }; }
 by_pip wheel "compiler for the wheel"
 status=0
