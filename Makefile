@@ -514,7 +514,7 @@ ifneq ($(PYTHONDIR),)
 endif
 
 # A wheel that runs on any Linux with glibc 2.28 and Python 3.11, or newer.  What it is made of is in
-# python/wheel/libraries.py; WHEEL_SOURCES=dir has tarballs that are here already.  Two builds of one
+# python/wheel/libraries.py; WHEEL_SOURCES=dir keeps their tarballs for later.  Two builds of one
 # commit give the same bytes: paths of this machine are not in it, and its date is the commit's.
 # ARCH=aarch64 needs binutils for it, and RUN=qemu-aarch64 to print the manuals.
 ARCH        ?= x86_64
