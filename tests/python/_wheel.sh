@@ -5,9 +5,11 @@
 #
 # ROOT, or else $BARE, is the folder of a system of its own, as `debootstrap --variant=minbase
 # --include=python3-pip,python3-venv` makes one; the wheel is installed by its pip, as root.  Without
-# it the wheel goes to a virtual environment, where PATH has nothing else.  BUILD is the build of this
-# checkout, by this machine's compiler and libraries: datasets that it packs are compared with those
-# of the wheel, record by record.  Where the compiler or a source cannot be fetched, it is skipped.
+# it the wheel goes to a virtual environment, where PATH has nothing else.  With ARCH=aarch64 the
+# kernel must know qemu as the way to run its programs (binfmt_misc), and the wheel must be there.
+# BUILD is the build of this checkout, by this machine's compiler and libraries: datasets that it
+# packs are compared with those of the wheel, record by record.  Where the compiler or a source cannot
+# be fetched, it is skipped.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")/../..")
 build=$(realpath "${BUILD:-$here/build}")
