@@ -306,19 +306,21 @@ static int open_one(const char *path, int flags, uint64_t inode, uint64_t bytes,
 {
 	const char *change;
 	struct stat st;
-	int rc = 0;
+	int rc;
 
 	out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
-	if (out->fd < 0)
-		return errno;
-	if (fstat(out->fd, &st))
+	if (out->fd < 0 || fstat(out->fd, &st)) {
 		rc = errno;
-	change = rc ? NULL : file_change(inode, bytes, (uint64_t)st.st_ino, (uint64_t)st.st_size);
-	if (!rc && !change)
-		return 0;
-	direct_close(out);
-	out->change = change;
-	return rc ? rc : ESTALE;
+		change = "replaced"; /* where NFS says ESTALE: its server has another file there */
+	} else {
+		change = file_change(inode, bytes, (uint64_t)st.st_ino, (uint64_t)st.st_size);
+		rc = change ? ESTALE : 0;
+	}
+	if (rc) {
+		direct_close(out);
+		out->change = change;
+	}
+	return rc;
 }
 
 int direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out)

@@ -22,7 +22,8 @@ static struct shard_schema schema;
 
 /* ---- what the system answers ---- */
 
-static atomic_int full_opens;	 /* so many opens of shards fail: too many files are open */
+static atomic_int full_opens; /* so many opens of shards fail, with `full_of` */
+static int full_of = EMFILE;
 static atomic_int interruptions; /* so many reads of io_uring end with `interrupted_by` */
 static int interrupted_by;
 static long type_of_all; /* of every file system, if not 0 */
@@ -48,7 +49,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	mode = va_arg(ap, mode_t);
 	va_end(ap);
 	if (strstr(path, ".shard") && takes_one(&full_opens)) {
-		errno = EMFILE;
+		errno = full_of;
 		return -1;
 	}
 	return __real_open64(path, flags, mode);
@@ -148,6 +149,7 @@ TEST(what_happened_to_a_shard_is_told)
 		const char *what, *words;
 	} rows[] = {{"gone", "cannot be opened again: No such file"},
 		    {"replaced", "was replaced while in use; open the dataset again"},
+		    {"stale on NFS", "was replaced while in use; open the dataset again"},
 		    {"replaced by a shorter one", "was replaced while in use; open the dataset again"},
 		    {"cut", "was cut while in use; open the dataset again"},
 		    {"extended", "was extended while in use; open the dataset again"}};
@@ -173,10 +175,15 @@ TEST(what_happened_to_a_shard_is_told)
 			CHECK_EQ(rename(copy.text, shard.text), 0);
 		else if (what[0] == 'g')
 			CHECK_EQ(unlink(shard.text), 0);
-		else /* all records are still there */
+		else if (what[0] == 's') {
+			full_of = ESTALE;
+			atomic_store(&full_opens, 1000);
+		} else /* all records are still there */
 			CHECK_EQ(truncate(shard.text, (off_t)bytes + (what[0] == 'c' ? -1 : 1)), 0);
 		CHECK_EQ(epoch(ds, paths[i % COUNT(paths)], &stats, &err), SHARD_E_IO);
-		CHECK(strstr(err.message, "/1.shard: "));
+		full_of = EMFILE;
+		atomic_store(&full_opens, 0);
+		CHECK(strstr(err.message, what[0] == 's' ? ".shard: " : "/1.shard: ")); /* all of them are stale */
 		CHECK(strstr(err.message, rows[i / COUNT(paths)].words));
 		shard_dataset_close(ds);
 	}
