@@ -21,6 +21,9 @@ PKG_CONFIG   ?= pkg-config
 OBJCOPY      ?= objcopy
 has_package   = $(shell $(PKG_CONFIG) --exists $(1) && echo 1 || echo 0)
 BUILD        ?= build
+# One folder has one spelling, however it is given: the compiler lists headers of build/x.o, and make
+# would not find these for $PWD/build/x.o.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 PREFIX       ?= /usr/local
 LIBDIR       ?= $(PREFIX)/lib
 CFLAGS       ?= -O2 -g
@@ -191,7 +194,7 @@ all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) $(if $(PYTHONDIR),$(PY)) ## libr
 # A stamp is a file BUILD/<name> that holds the text <name>_says.  It is out of date only if it
 # holds another text, so what depends on it is made again when the text changes.  Make reads stamps
 # before it starts; only recipes write them.
-flags_says   := $(CC) $(FLAGS) $(LDFLAGS) \
+flags_says   := $(BUILD) $(CC) $(FLAGS) $(LDFLAGS) \
                 $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
 objects_says := $(OBJ:$(BUILD)/%=%)
 parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(SHARED) $(PY_OBJ) \
@@ -398,8 +401,9 @@ check-cluster: ## by hand: packing by Slurm, Open MPI, ssh, Ray, ... on this mac
 ON_PYTHON := $(strip $(call named,$(patsubst %,tests/cluster/_%.sh,ray dask submitit)))
 cluster-run: all $(if $(ON_PYTHON),$(VENV)/cluster/libshard)
 	$(Q)BUILD=$(abspath $(BUILD)) T='$(T)' tests/cluster/run.sh
+# The file holds the list of what was installed.
 .PRECIOUS: $(VENV)/%/packages
-$(VENV)/%/packages: tests/python/clients/_venv.sh
+$(VENV)/%/packages: tests/python/clients/_venv.sh $$(if $$(call same,$$(call held,venv/$$*/packages),$$(VENV_$$*)),,FORCE)
 	$(Q)$< $(@D) packages $(VENV_$*)
 $(VENV)/%/libshard: $(VENV)/%/packages \
 		$(shell find python libshard include format/shard_format.h -type f)
@@ -489,7 +493,7 @@ METADATA  := $(PYTHONDIR)/libshard-$(VERSION).dist-info/METADATA
 INSTALLED += $(PY:$(BUILD)/python/%=$(PYTHONDIR)/%) $(METADATA)
 endif
 
-install: all $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
+install: $(A) $(SO) $(TOOLS) $(if $(PYTHONDIR),$(PY)) $(PAGES:%=$(BUILD)/share/%) ## into DESTDIR and PREFIX
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
 	install -m755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
 	install -m644 $(HEADERS:%=include/%) $(DESTDIR)$(PREFIX)/include
@@ -510,7 +514,7 @@ ifneq ($(PYTHONDIR),)
 endif
 
 # A wheel that runs on any Linux with glibc 2.28 and Python 3.11, or newer.  What it is made of is in
-# python/wheel/libraries.py; WHEEL_SOURCES=dir has tarballs that are here already.  Two builds of one
+# python/wheel/libraries.py; WHEEL_SOURCES=dir keeps their tarballs for later.  Two builds of one
 # commit give the same bytes: paths of this machine are not in it, and its date is the commit's.
 # ARCH=aarch64 needs binutils for it, and RUN=qemu-aarch64 to print the manuals.
 ARCH        ?= x86_64

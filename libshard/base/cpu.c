@@ -16,6 +16,8 @@
 #define ASKED  1u
 #define AVX2   2u
 #define AVX512 4u
+#define SHA    8u
+#define CRC32  16u
 
 /* What XGETBV says the system saves when it changes threads: bits of XCR0. */
 #define SAVES_AVX    0x06u
@@ -23,14 +25,19 @@
 
 static unsigned ask(void)
 {
-	uint32_t a, b, c, d, saved, high;
+	uint32_t a, b, c, d, basic, saved = 0, high;
 	unsigned found = ASKED;
 
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+	if (!__get_cpuid(1, &a, &b, &basic, &d))
 		return found;
-	__asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+	if (basic & bit_SSE4_2)
+		found |= CRC32;
+	if (basic & bit_OSXSAVE)
+		__asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
 	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
 		return found;
+	if (b & bit_SHA && basic & bit_SSSE3 && basic & bit_SSE4_1)
+		found |= SHA; /* in registers of SSE, which each system for x86-64 saves */
 	if (b & bit_AVX2 && (saved & SAVES_AVX) == SAVES_AVX)
 		found |= AVX2;
 	if (b & bit_AVX512F && (saved & SAVES_AVX512) == SAVES_AVX512)
@@ -60,6 +67,16 @@ bool cpu_has_avx512f(void)
 	return has(AVX512);
 }
 
+bool cpu_has_sha(void)
+{
+	return has(SHA);
+}
+
+bool cpu_has_crc32(void)
+{
+	return has(CRC32);
+}
+
 #else
 
 bool cpu_has_avx2(void)
@@ -68,6 +85,16 @@ bool cpu_has_avx2(void)
 }
 
 bool cpu_has_avx512f(void)
+{
+	return false;
+}
+
+bool cpu_has_sha(void)
+{
+	return false;
+}
+
+bool cpu_has_crc32(void)
 {
 	return false;
 }

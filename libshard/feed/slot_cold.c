@@ -134,8 +134,8 @@ static int open_again(struct cold *c, const struct slot_row *row, bool direct, s
 		os_code = direct_open(r->path, r->inode, r->file_bytes, direct, out);
 	}
 	if (os_code == ESTALE)
-		return error_set(err, SHARD_E_IO, "%s: was replaced while in use; open the dataset again",
-				 show(&s, r->path));
+		return error_set(err, SHARD_E_IO, "%s: was %s while in use; open the dataset again", show(&s, r->path),
+				 out->change);
 	return os_code ? error_os(err, os_code, "%s: cannot be opened again", show(&s, r->path)) : SHARD_OK;
 }
 

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "libshard/base/cpu.h"
+
 /* ---- the compression function in portable C ---- */
 
 /* 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes. */
@@ -94,7 +96,7 @@ void sha256_blocks_portable(uint32_t h[8], const uint8_t *data, size_t block_cou
 
 /*
  * Compiled by function attribute, so the rest of the library asks nothing of the processor; chosen
- * at run time from CPUID.
+ * at run time.
  *
  * The instructions keep the eight words in two registers, named from the highest lane down: ABEF
  * and CDGH.  Each sha256rnds2 does two rounds with W + K from the low half of its third operand, so
@@ -110,9 +112,7 @@ sha256_blocks_fn *sha256_blocks_ni(void)
 
 #else
 
-#include <cpuid.h>
 #include <immintrin.h>
-#include <stdatomic.h>
 
 #define NI	  __attribute__((target("sha,sse4.1,ssse3")))
 #define NI_INLINE __attribute__((target("sha,sse4.1,ssse3"), always_inline)) static inline
@@ -186,22 +186,7 @@ NI static void blocks_ni(uint32_t h[8], const uint8_t *data, size_t block_count)
 
 sha256_blocks_fn *sha256_blocks_ni(void)
 {
-	/*
-	 * CPUID costs microseconds in a virtual machine.  Any thread may find the answer first: it
-	 * is the same one.
-	 */
-	static _Atomic int known; /* 0 not asked yet, 1 no, 2 yes */
-	int k = atomic_load_explicit(&known, memory_order_relaxed);
-	unsigned a, b, c, d;
-
-	if (!k) {
-		k = 1;
-		if (__get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSSE3) && (c & bit_SSE4_1) &&
-		    __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA))
-			k = 2;
-		atomic_store_explicit(&known, k, memory_order_relaxed);
-	}
-	return k == 2 ? blocks_ni : NULL;
+	return cpu_has_sha() ? blocks_ni : NULL;
 }
 
 #endif

@@ -263,14 +263,16 @@ static int map_piece(struct map_piece *p, const struct shard_reader *r, uint32_t
 {
 	uint64_t begin = reader_raw_begin(r, group) + first * r->group[group].stride;
 	uint64_t last = begin + (end - first) * r->group[group].stride, page = begin / PAGE_BYTES * PAGE_BYTES;
+	const char *change;
 	uint64_t bytes;
 	struct shown s;
 	int fd, rc = file_open(r->path, &fd, &bytes, &p->inode, err);
 
 	if (rc)
 		return rc;
-	if (bytes != r->file_bytes || p->inode != r->inode)
-		rc = error_set(err, SHARD_E_IO, "%s: was replaced or cut while in use", show(&s, r->path));
+	change = file_change(r->inode, r->file_bytes, p->inode, bytes);
+	if (change)
+		rc = error_set(err, SHARD_E_IO, "%s: was %s while in use", show(&s, r->path), change);
 	p->bytes = align_up(last, PAGE_BYTES) - page;
 	if (!rc)
 		rc = file_map_part(fd, page, p->bytes, r->path, &p->map, err);

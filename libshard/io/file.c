@@ -293,17 +293,34 @@ int file_open_direct(const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
 }
 
+const char *file_change(uint64_t inode, uint64_t bytes, uint64_t inode_now, uint64_t bytes_now)
+{
+	if (inode != inode_now)
+		return "replaced";
+	if (bytes != bytes_now)
+		return bytes_now < bytes ? "cut" : "extended";
+	return NULL;
+}
+
 static int open_one(const char *path, int flags, uint64_t inode, uint64_t bytes, struct direct_file *out)
 {
+	const char *change;
 	struct stat st;
+	int rc;
 
 	out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
-	if (out->fd < 0)
-		return errno;
-	if (!fstat(out->fd, &st) && (uint64_t)st.st_ino == inode && (uint64_t)st.st_size == bytes)
-		return 0;
-	direct_close(out);
-	return ESTALE;
+	if (out->fd < 0 || fstat(out->fd, &st)) {
+		rc = errno;
+		change = "replaced"; /* where NFS says ESTALE: its server has another file there */
+	} else {
+		change = file_change(inode, bytes, (uint64_t)st.st_ino, (uint64_t)st.st_size);
+		rc = change ? ESTALE : 0;
+	}
+	if (rc) {
+		direct_close(out);
+		out->change = change;
+	}
+	return rc;
 }
 
 int direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out)

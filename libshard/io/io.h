@@ -91,16 +91,23 @@ int file_write_at(int fd, const void *data, size_t bytes, uint64_t offset, const
 int file_list(const char *dir, const char *suffix, int (*on_name)(void *context, const char *name), void *context,
 	      struct shard_error *err);
 
+/*
+ * What happened to a file that had that inode and length and now has others: "replaced", "cut" or
+ * "extended".  NULL: it is the same one.
+ */
+const char *file_change(uint64_t inode, uint64_t bytes, uint64_t inode_now, uint64_t bytes_now);
+
 struct direct_file {
 	int fd;		       /* -1: not open */
 	bool direct;	       /* past the page cache; else an ordinary file, and aligns are 1 */
 	uint32_t offset_align; /* of offsets and lengths */
 	uint32_t memory_align;
+	const char *change; /* where direct_open() fails with ESTALE: what happened to the file */
 };
 
 /*
  * Open `path`, which must be the file with that inode and length.  With `want_direct` past the page
- * cache, if the file system has that.  Fails as open does, and with ESTALE if it is another file.
+ * cache, if the file system has that.  Fails as open does, and with ESTALE if it is another one now.
  */
 int direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out);
 void direct_close(struct direct_file *f);

@@ -52,6 +52,8 @@ uint64_t memory_maps_most(void)
  */
 
 #define PATH_BYTES 4096
+/* Version 1 says "no limit" by the most bytes that it can count, a number that depends on the size of pages. */
+#define NO_LIMIT (UINT64_C(1) << 62)
 
 /* How the kernel shows groups: where they are mounted, and what the files in each are called. */
 static const struct hierarchy {
@@ -86,7 +88,7 @@ static uint64_t left_in(const struct hierarchy *h, const char *folder)
 	for (size_t i = 0; i < 2 && h->limit[i]; i++) {
 		uint64_t one = number_in(folder, h->limit[i], "");
 
-		limit = one < limit ? one : limit;
+		limit = one < NO_LIMIT && one < limit ? one : limit;
 	}
 	used = limit == UINT64_MAX ? limit : number_in(folder, h->used, "");
 	if (used == UINT64_MAX)

@@ -55,6 +55,7 @@ static int open_file(const struct verify_room *room, struct verify_file *f, cons
 		     struct shard_error *err)
 {
 	const char *path = room->whole ? room->whole->path : r->path;
+	const char *change;
 	uint64_t bytes, inode;
 	struct shown s;
 	int rc;
@@ -64,11 +65,12 @@ static int open_file(const struct verify_room *room, struct verify_file *f, cons
 	rc = file_open(path, &f->fd, &bytes, &inode, err);
 	if (rc)
 		return rc;
-	if (bytes != r->file_bytes || inode != r->inode) {
+	change = file_change(r->inode, r->file_bytes, inode, bytes);
+	if (change) {
 		file_close(f->fd);
 		f->fd = -1;
-		return error_set(err, SHARD_E_IO, "%s: was replaced while it was being verified; verify again",
-				 show(&s, r->path));
+		return error_set(err, SHARD_E_IO, "%s: was %s while it was being verified; verify again",
+				 show(&s, r->path), change);
 	}
 	f->direct_fd = file_open_direct(path);
 	/* of a file that was just written, what the disk has is the question */

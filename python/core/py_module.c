@@ -59,7 +59,9 @@ PyMODINIT_FUNC PyInit__core(void)
 	PyObject *module = PyModule_Create(&definition);
 	bool good = module && !errors_init() && !PyModule_AddFunctions(module, seal_functions);
 
-	good = good && !PyModule_AddIntConstant(module, "BYTES_VERSION", SHARD_BYTES_VERSION) && add_hidden(module);
+	good = good && !PyModule_AddIntConstant(module, "BYTES_VERSION", SHARD_BYTES_VERSION) &&
+	       !PyModule_AddObjectRef(module, "CRC32C_IS_FAST", crc32c_is_fast() ? Py_True : Py_False) &&
+	       add_hidden(module);
 	for (size_t i = 0; good && i < sizeof(inits) / sizeof(inits[0]); i++)
 		good = !inits[i](module);
 	if (!good)

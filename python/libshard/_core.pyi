@@ -13,6 +13,7 @@ from ._types import Indices, Path
 _T = TypeVar("_T")
 
 BYTES_VERSION: int
+CRC32C_IS_FAST: bool
 HIDDEN: tuple[tuple[int, int], ...]
 
 def version() -> tuple[str, str]: ...

@@ -5,14 +5,17 @@ the wheel, or only fetch their sources.
 LIBRARIES is the one table of what the wheel contains: what is built, what `--version` names, whose
 licences go along and what the SBOM lists all come from it.  A source is the tarball whose SHA-256
 stands here, or nothing is built.  It is taken from the folder that WHEEL_SOURCES names.  If it is
-not there, apt is asked for a source package that has it, at the mirror that this machine uses.
+not there, apt is asked for a source package that has it, at the mirror that this machine uses, and
+it is put there: a later build needs no mirror.  Without that folder it lies in the build's.
 
 Debian has most tarballs as the projects publish them.  Those with `dfsg` in their names were packed
 again, without files that Debian may not have, and libyuv publishes none.  Mirrors drop what no
 suite has any more.  A stable release keeps its tarballs for years, so rows have its versions, with
-Debian's patches where faults were found in them.  zlib, libpng, xz and libavif are of testing, which
-changes: they have no such fault, and mirrors do not always have the patches of the stable ones.
-Where a tarball has gone, its row needs the next one, or a folder WHEEL_SOURCES in which it was kept.
+Debian's patches where faults were found in them.  Three rows are of testing, which changes.  In
+November 2026 their stable versions needed patches that some mirrors lack: libpng 1.6.48 those of
+deb13u6 (CVE-2026-46675; we do not know whether 1.6.58 has that fault), and xz 5.8.1 those of
+deb13u2, whose fixes are in 5.8.4.  Of libavif 1.2.1 some mirrors have no source at all.  Where a
+tarball has gone, its row needs the next one, or a folder WHEEL_SOURCES in which it was kept.
 
 FOLDER gets `bin`, with a compiler named `cc` and its tools, and `prefix`, with headers, libraries
 and their .pc files.  The compiler is Zig's clang, which brings glibc 2.28 to link with.
@@ -32,7 +35,8 @@ from pathlib import Path
 
 GLIBC = "2.28"
 NOT_FETCHED = 77  # the exit status where a source is missing; a test is skipped then
-SUITES = ("sid", "forky", "trixie", "bookworm")  # of Debian, which have a tarball
+# Label of an archive, as apt knows it -> its suites that have a tarball, or patches.
+SUITES = {"Debian": ("sid", "forky", "trixie", "bookworm"), "Debian-Security": ("trixie-security",)}
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # meson comes by pip
 FLAGS = "-fPIC -g0 -fno-sanitize=undefined -ffunction-sections -fdata-sections"
 
@@ -55,12 +59,13 @@ class Library:
 
 LIBRARIES = [
     Library(
-        "zlib", "1.3.2", "https://zlib.net", "zlib",
-        "zlib_1.3.dfsg+really1.3.2.orig.tar.gz",
-        "7b6903eb019983987b7112eccf90f1703f1c6c0e0cede36564bf611d19ca579d", "Zlib", ("LICENSE",),
-        # Not by its CMakeLists.txt: Debian leaves out contrib, which that wants.
+        "zlib", "1.3.1", "https://zlib.net", "zlib",
+        "zlib_1.3.dfsg+really1.3.1.orig.tar.gz",
+        "60dd315c07f616887caa029408308a018ace66e3d142726a97db164b3b8f69fb", "Zlib", ("LICENSE",),
+        # Not by its CMakeLists.txt: Debian leaves out contrib, which that wants.  Faults were found in gzwrite()
+        # (CVE-2026-85091), so its files are left out, and in crc32_combine() (CVE-2026-27171).  Nothing calls these.
         make="""CFLAGS="-O3 $FLAGS" ./configure --static --prefix=$PREFIX >configure.log
-            make libz.a; make install""",
+            make libz.a; $AR d libz.a gzclose.o gzlib.o gzread.o gzwrite.o; make install""",
     ),
     Library(
         "zstd", "1.5.7", "https://facebook.github.io/zstd", "libzstd",
@@ -208,47 +213,49 @@ def digest(path):
 @functools.cache
 def apt_options(folder):
     """Of apt, for lists of its own in the folder, of Debian's sources; they are fetched here."""
-    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Label: Debian"]
-    mirrors = sorted(set(subprocess.run(command, capture_output=True, text=True).stdout.split()))
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(LABEL)", "Created-By: Packages"]
+    told = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    mirrors = sorted({(uri, label) for uri, _, label in (line.partition(" ") for line in told) if label in SUITES})
     if not mirrors:
         return []  # not Debian: there may be deb-src lines that help
     for part in ("lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True, exist_ok=True)
-    (folder / "sources.list").write_text("".join(f"deb-src {m} {suite} main\n" for m in mirrors for suite in SUITES))
+    (folder / "sources.list").write_text("".join(
+        f"deb-src {mirror} {suite} main\n" for mirror, label in mirrors for suite in SUITES[label]))
     options = {"Dir::State::lists": folder / "lists", "Dir::Cache": folder / "cache", "APT::Sandbox::User": "root",
                "Dir::Etc::sourcelist": folder / "sources.list", "Dir::Etc::sourceparts": "/dev/null"}
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    print("  GET   lists of", ", ".join(SUITES), flush=True)
+    print("  GET   lists of", ", ".join(s for _, label in mirrors for s in SUITES[label]), flush=True)
     subprocess.run(["apt-get", "-qq", *words, "update"], stdout=subprocess.DEVNULL)
     return words
 
 
-def ask_apt(package, name, sha256, folder):
+def ask_apt(package, name, sha256, folder, lists):
     """Download the file into the folder if a source package has it, in whatever revision."""
-    options = apt_options(folder / "apt")
+    options = apt_options(lists)
     told = subprocess.run(["apt-cache", *options, "showsrc", package], capture_output=True, text=True).stdout
+    print("  GET  ", name, flush=True)
     which = "--diff-only" if ".debian.tar." in name else "--tar-only"
     for record in told.split("\n\n"):
         version = re.search(r"^Version: (.+)$", record, re.M)
         if version and sha256 in record and not (folder / name).exists():
-            print("  GET  ", name, flush=True)
             command = ["apt-get", "-qq", *options, "source", "--download-only", which, f"{package}={version[1]}"]
             subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def source_file(library, name, sha256, folder):
     """The path of a tarball, or of its patches, once the SHA-256 was compared."""
-    given = os.environ.get("WHEEL_SOURCES")
-    path = Path(given, name) if given else None
-    if not path or not path.exists():
+    lists, given = folder / "apt", os.environ.get("WHEEL_SOURCES")
+    if given and (os.access(given, os.W_OK) or Path(given, name).exists()):
+        folder = Path(given).resolve()
+    path = folder / name
+    if not path.exists() and shutil.which("apt-get"):
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / name
-        if not path.exists() and shutil.which("apt-get"):
-            ask_apt(library.debian, name, sha256, folder)
-        if not path.exists():
-            stop(f"there is no {name}, and apt got no source package {library.debian} with SHA-256 {sha256} "
-                 f"from the mirror of this machine.  Download {library.name} {library.version} from {library.home}, or "
-                 f"Debian's copy of it, under that name, and set WHEEL_SOURCES to its folder", NOT_FETCHED)
+        ask_apt(library.debian, name, sha256, folder, lists)
+    if not path.exists():
+        stop(f"there is no {name}, and apt got no source package {library.debian} with SHA-256 {sha256} "
+             f"from the mirror of this machine.  Download {library.name} {library.version} from {library.home}, or "
+             f"Debian's copy of it, under that name, and set WHEEL_SOURCES to its folder", NOT_FETCHED)
     if digest(path) != sha256:
         stop(f"{path}: its SHA-256 is {digest(path)}, not {sha256}; remove it or get the right one")
     return path

@@ -114,6 +114,16 @@ says "missing  GPU driver     none, and no NVIDIA GPU on the PCI bus" \
 	"                            memory everything works" \
 	"                        do: nothing, if this machine needs no GPU"
 
+# ---- a chroot without /proc: the CPU itself is asked what it has ----
+
+grep '^[a-z]* *CPUs ' out >with_proc
+run 0 on_machine bash -euc 'mount -t tmpfs x /proc && exec "$@"' no_proc "$CAT" doctor
+# A control group may still have a limit here, as /sys says.
+grep -qE '^(unknown  memory         the system does not say|good     memory         [0-9.]+ [KMGT]iB available$)' out ||
+	die "memory without /proc: $(cat out)"
+grep '^[a-z]* *CPUs ' out | cmp with_proc - || die "CPUs without /proc: $(cat out)"
+! grep -q ' CPUs.*AVX2' with_proc || ! grep -q 'portable code' out || die "a CPU with AVX2 is said to have none: $(cat out)"
+
 # ---- a chroot without /sys ----
 
 run 0 on_machine bash -euc 'mount -t tmpfs x /sys && exec "$@"' no_sys "$CAT" doctor

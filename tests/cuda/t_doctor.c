@@ -5,8 +5,12 @@
  *
  * Machines of other kinds are tests/cli/cat_doctor_machine.sh.
  *
+ * CPUID cannot be made to answer otherwise, so what asks it is wrapped.
+ *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ * LDFLAGS: -Wl,--wrap=cpu_has_avx2,--wrap=cpu_has_avx512f,--wrap=cpu_has_sha
  */
+#include "libshard/base/cpu.h"
 #include "tests/child.h"
 #include "tests/cuda/trainer.h"
 #include "tools/shardcat/doctor/doctor.h"
@@ -117,6 +121,65 @@ TEST(whatever_else_the_driver_refuses_is_told_and_the_rest_goes_on)
 		CHECK((strstr(told, "\nGPU 1|0|") != NULL) == (i > 1));
 	}
 	CHECK_STR(fake->leaks(), "");
+}
+
+#define AVX2   1u
+#define AVX512 2u
+#define SHA    4u
+#define REAL   8u
+static unsigned cpu = REAL;
+
+bool __real_cpu_has_avx2(void);
+bool __wrap_cpu_has_avx2(void);
+bool __real_cpu_has_avx512f(void);
+bool __wrap_cpu_has_avx512f(void);
+bool __real_cpu_has_sha(void);
+bool __wrap_cpu_has_sha(void);
+
+bool __wrap_cpu_has_avx2(void)
+{
+	return cpu == REAL ? __real_cpu_has_avx2() : cpu & AVX2;
+}
+
+bool __wrap_cpu_has_avx512f(void)
+{
+	return cpu == REAL ? __real_cpu_has_avx512f() : cpu & AVX512;
+}
+
+bool __wrap_cpu_has_sha(void)
+{
+	return cpu == REAL ? __real_cpu_has_sha() : cpu & SHA;
+}
+
+TEST(what_a_cpu_has)
+{
+#if defined(__x86_64__)
+	static const char slower[] = "|hashing and shuffling use portable code, which is slower|in a virtual machine, "
+				     "pass the host's CPU model through\n";
+	static const struct {
+		unsigned cpu;
+		uint32_t verdict;
+		const char *features;
+	} rows[] = {
+		{AVX2 | AVX512 | SHA, VERDICT_GOOD, "; AVX2, AVX-512, SHA"},
+		{AVX2, VERDICT_GOOD, "; AVX2"},
+		{SHA, VERDICT_SLOWER, "; SHA"},
+		{0, VERDICT_SLOWER, ""},
+	};
+	char end[256];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		STORY("row %zu", i);
+		cpu = rows[i].cpu;
+		CHECK_EQ(look(NULL), 0);
+		cpu = REAL;
+		snprintf(end, sizeof(end), "%s%s", rows[i].features, rows[i].verdict ? slower : "||\n");
+		CHECK(!strncmp(told, "CPUs|", 5));
+		CHECK_EQ((uint32_t)(told[5] - '0'), rows[i].verdict);
+		CHECK(strstr(told, end) && strchr(told, '\n') == strstr(told, end) + strlen(end) - 1);
+		CHECK(rows[i].features[0] || strchr(told, ';') > strchr(told, '\n'));
+	}
+#endif
 }
 
 TEST(nowhere_to_look)

@@ -22,7 +22,8 @@ static struct shard_schema schema;
 
 /* ---- what the system answers ---- */
 
-static atomic_int full_opens;	 /* so many opens of shards fail: too many files are open */
+static atomic_int full_opens; /* so many opens of shards fail, with `full_of` */
+static int full_of = EMFILE;
 static atomic_int interruptions; /* so many reads of io_uring end with `interrupted_by` */
 static int interrupted_by;
 static long type_of_all; /* of every file system, if not 0 */
@@ -48,7 +49,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	mode = va_arg(ap, mode_t);
 	va_end(ap);
 	if (strstr(path, ".shard") && takes_one(&full_opens)) {
-		errno = EMFILE;
+		errno = full_of;
 		return -1;
 	}
 	return __real_open64(path, flags, mode);
@@ -141,31 +142,49 @@ TEST(with_too_many_open_files_it_closes_some_and_goes_on)
 	}
 }
 
-TEST(a_shard_that_was_replaced_is_told_apart_from_one_that_is_gone)
+TEST(what_happened_to_a_shard_is_told)
 {
 	static const uint32_t paths[] = {SHARD_PATH_DIRECT, SHARD_PATH_PREAD};
+	static const struct {
+		const char *what, *words;
+	} rows[] = {{"gone", "cannot be opened again: No such file"},
+		    {"replaced", "was replaced while in use; open the dataset again"},
+		    {"stale on NFS", "was replaced while in use; open the dataset again"},
+		    {"replaced by a shorter one", "was replaced while in use; open the dataset again"},
+		    {"cut", "was cut while in use; open the dataset again"},
+		    {"extended", "was extended while in use; open the dataset again"}};
 	struct path shard, copy;
 	uint8_t *data;
 	size_t bytes;
 
-	for (size_t i = 0; i < 2 * COUNT(paths); i++) {
+	for (size_t i = 0; i < COUNT(rows) * COUNT(paths); i++) {
+		const char *what = rows[i / COUNT(paths)].what;
 		struct shard_error err = {.message = ""};
 		struct shard_loader_stats stats;
 		struct shard_dataset *ds;
-		bool gone = i >= COUNT(paths);
 
-		STORY("path %u, %s", paths[i % 2], gone ? "gone" : "replaced");
+		STORY("path %u, %s", paths[i % COUNT(paths)], what);
 		make_dataset();
 		tmp(&shard, "t_cold.%d/1.shard", (int)getpid());
 		tmp(&copy, "t_cold.%d/copy", (int)getpid());
 		ds = open_dataset();
 		data = file_bytes(shard.text, &bytes);
-		file_make(copy.text, data, bytes);
+		file_make(copy.text, data, bytes - !strcmp(what, "replaced by a shorter one"));
 		free(data);
-		CHECK_EQ(gone ? unlink(shard.text) : rename(copy.text, shard.text), 0);
-		CHECK_EQ(epoch(ds, paths[i % 2], &stats, &err), SHARD_E_IO);
-		CHECK(strstr(err.message, "/1.shard: "));
-		CHECK(strstr(err.message, gone ? "cannot be opened again: No such file" : "was replaced while in use"));
+		if (what[0] == 'r')
+			CHECK_EQ(rename(copy.text, shard.text), 0);
+		else if (what[0] == 'g')
+			CHECK_EQ(unlink(shard.text), 0);
+		else if (what[0] == 's') {
+			full_of = ESTALE;
+			atomic_store(&full_opens, 1000);
+		} else /* all records are still there */
+			CHECK_EQ(truncate(shard.text, (off_t)bytes + (what[0] == 'c' ? -1 : 1)), 0);
+		CHECK_EQ(epoch(ds, paths[i % COUNT(paths)], &stats, &err), SHARD_E_IO);
+		full_of = EMFILE;
+		atomic_store(&full_opens, 0);
+		CHECK(strstr(err.message, what[0] == 's' ? ".shard: " : "/1.shard: ")); /* all of them are stale */
+		CHECK(strstr(err.message, rows[i / COUNT(paths)].words));
 		shard_dataset_close(ds);
 	}
 }

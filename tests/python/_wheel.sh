@@ -5,9 +5,11 @@
 #
 # ROOT, or else $BARE, is the folder of a system of its own, as `debootstrap --variant=minbase
 # --include=python3-pip,python3-venv` makes one; the wheel is installed by its pip, as root.  Without
-# it the wheel goes to a virtual environment, where PATH has nothing else.  BUILD is the build of this
-# checkout, by this machine's compiler and libraries: datasets that it packs are compared with those
-# of the wheel, record by record.  Where the compiler or a source cannot be fetched, it is skipped.
+# it the wheel goes to a virtual environment, where PATH has nothing else.  With ARCH=aarch64 the
+# kernel must know qemu as the way to run its programs (binfmt_misc), and the wheel must be there.
+# BUILD is the build of this checkout, by this machine's compiler and libraries: datasets that it
+# packs are compared with those of the wheel, record by record.  Where the compiler or a source cannot
+# be fetched, it is skipped.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")/../..")
 build=$(realpath "${BUILD:-$here/build}")
@@ -16,7 +18,7 @@ work=$(mktemp -d "${root:-${TMPDIR:-/tmp}}${root:+/tmp}/wheel.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$here"
 # What was fetched and built before is used again, so a second run takes a minute.
-under=$(realpath --relative-to=. "$build")
+under=${build#"$here"/} # as make spells it
 by_pip() { make DEPS=skip BUILD="$under" "$under/venv/$1/packages" || { echo "pip got no $2" && exit 77; }; }
 by_pip wheel "compiler for the wheel"
 status=0
@@ -150,6 +152,18 @@ seen = sum(len(batch["label"]) for batch in libshard.Loader(ds, batch_size=3, se
 assert seen == len(ds) > 0, (seen, len(ds))
 print(f"loaded {seen} records; import took {took * 1000:.0f} ms")
 END
+
+# ---- the instructions of this CPU are used, which the wheel's compiler alone would not find ----
+
+if [ "${ARCH:-x86_64}" = "$(uname -m)" ]; then
+	cpus() { sed -n 's/.* CPUs  *[^;]*//p'; }
+	cpu=$("$build/bin/shardcat" doctor 2>&1 | cpus) found=$(on 'shardcat doctor 2>&1' | cpus)
+	[ "$found" = "$cpu" ] || die "the wheel finds that the CPU has '$found', and the build of this machine '$cpu'"
+	if [ "$(uname -m)" = x86_64 ] && grep -qw sse4_2 /proc/cpuinfo; then
+		on "exec $python -c 'import sys, libshard._core as c; sys.exit(not c.CRC32C_IS_FAST)'" ||
+			die "CRC-32C goes by tables, though the CPU has SSE4.2"
+	fi
+fi
 
 # ---- nothing stays ----
 

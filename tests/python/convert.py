@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import pickle
+import platform
 import shutil
 import struct
 import subprocess
@@ -274,6 +275,11 @@ class Convert(unittest.TestCase):
         for n in range(70):
             data = bytes(range(n))
             self.assertEqual(_core.crc32c(data), _core.crc32c(data, True))
+        if platform.machine() == "x86_64":
+            flags = next(s for s in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if s.startswith("flags"))
+            self.assertIs(_core.CRC32C_IS_FAST, "sse4_2" in flags.split())
+        else:
+            self.assertIs(_core.CRC32C_IS_FAST, False)
 
     def test_what_is_the_image_and_the_label(self):
         two = [r | {"other": r["image"], "class": r["label"]} for r in rows[:4]]

@@ -452,6 +452,11 @@ TEST(a_file_that_is_replaced_meanwhile_is_no_damage)
 	CHECK_EQ(shard_reader_verify(r, NULL, NULL, &err), SHARD_E_IO);
 	CHECK(strstr(err.message, "was replaced while it was being verified"));
 	shard_reader_close(r);
+	CHECK_OK(shard_reader_open(&r, p.text, NULL, &fixture_err));
+	CHECK_EQ(truncate(p.text, (off_t)r->file_bytes - 1), 0);
+	CHECK_EQ(shard_reader_verify(r, NULL, NULL, &err), SHARD_E_IO);
+	CHECK(strstr(err.message, "was cut while it was being verified"));
+	shard_reader_close(r);
 	remove_tree(folder.text);
 }
 

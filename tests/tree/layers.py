@@ -20,7 +20,10 @@ DOORS = [
     (r"(jpeglib|jerror|turbojpeg|jansson|png|zlib|zstd|webp/\w+)\.h", r"tools/|bench/", "decoders and JSON belong to tools/"),
     (r"(liburing|linux/io_uring)\.h", r"libshard/io/|tools/shardcat/doctor/|bench/", "io_uring belongs to libshard/io"),
     (r"dlfcn\.h", r"libshard/gpu/", "libshard/gpu alone loads a library at run time: the GPU driver"),
+    (r"cpuid\.h", r"libshard/base/cpu\.c|bench/", "libshard/base/cpu.h says what the CPU has"),
 ]
+# Both ask the compiler's runtime what the CPU has, and that of the wheel's compiler always says that it has nothing.
+RUNTIME = re.compile(r'__builtin_cpu_(?:supports|is)\s*\(\s*"|target_clones')
 
 
 def room(path):
@@ -106,6 +109,8 @@ def check(files, layers):
     wrong = []
     granted = read_layers(layers, wrong.append)
     for path, text in sorted(files.items()):
+        if RUNTIME.search(text) and not path.startswith("bench/"):
+            wrong.append(f"{path}: asks the compiler what the CPU has, and the wheel's knows of nothing: libshard/base/cpu.h")
         for kind, name in INCLUDE.findall(text):
             check_doors(path, name, wrong.append)
             to = target_of(path, kind, name, files)
@@ -160,6 +165,9 @@ OFFENDERS = [
     ("a decoder in the library", {"libshard/io/file.c": "#include <jpeglib.h>\n"}, "belong to tools/"),
     ("io_uring elsewhere", {"libshard/feed/slot.c": "#include <liburing.h>\n"}, "belongs to libshard/io"),
     ("a library loaded elsewhere", {"libshard/feed/slot.c": "#include <dlfcn.h>\n"}, "the GPU driver"),
+    ("CPUID elsewhere", {"libshard/format/page.c": "#include <cpuid.h>\n"}, "says what the CPU has"),
+    ("the compiler's CPUID", {"tools/a/a.c": 'int a = __builtin_cpu_supports("avx2");\n'}, "the wheel's knows of nothing"),
+    ("the compiler's choice", {"tools/a/a.c": '__attribute__((target_clones("avx2")))\n'}, "the wheel's knows of nothing"),
 ]
 BAD_LAYERS = [
     ("rooms in a circle", LAYERS.replace("libshard/base:", "libshard/base: libshard/feed"), "rooms in a circle"),

@@ -36,7 +36,7 @@ NEVER=$(tr -d '\n\t' <<-'END'
 PURE=$(tr -d '\n\t' <<-'END'
 	bcmp|mem(cpy|move|set|cmp|chr|rchr|mem)|str(len|nlen|cmp|ncmp|chr|rchr|spn|cspn|str|tol|toll|toul|toull)|
 	__isoc23_strto[a-z]+|v?snprintf|__(mem|str|vsnp|snp)[a-z]*_chk|__stack_chk_fail|__assert_fail|
-	__[a-z]+[sdt]i[23]|__errno_location|__cpu_model|__cpu_indicator_init|_GLOBAL_OFFSET_TABLE_|__ctype_b_loc|XXH(32|64|3_64bits|
+	__[a-z]+[sdt]i[23]|__errno_location|_GLOBAL_OFFSET_TABLE_|__ctype_b_loc|XXH(32|64|3_64bits|
 	3_128bits|128)[A-Za-z0-9_]*|LZ4_(compress_fast_extState|compress_default|decompress_safe|sizeofState|
 	compressBound|versionString)[A-Za-z_]*|LZ4_versionNumber|XXH_versionNumber
 	END

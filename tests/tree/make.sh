@@ -41,6 +41,14 @@ linked_with_library=$(printf '%s\n' bench/*.c examples/*.c tests/*/t_*.c tests/*
 
 make -q all tests BUILD="$BUILD" || die "there is something to do after a build; run: make check T=tree/make"
 make -q all tests BUILD="$BUILD/../${BUILD##*/}" || die "there is something to do in a BUILD by another name"
+for name in "$BUILD" "$BUILD/../${BUILD##*/}" "$(realpath --relative-to=. "$BUILD")"; do
+	make BUILD="$name" -n -W tools/shardpack/plan/plan.h all >"$TMPDIR/log" 2>&1
+	grep -q "CC    tools/shardpack/plan/plan.c" "$TMPDIR/log" || die "BUILD=$name: a header that is new goes unnoticed"
+done
+# So it is where the environment says it, and a sanitizer's build lies below.
+BUILD=$BUILD command make --no-print-directory -n DEPS=skip asan T=unit/t_bytes >"$TMPDIR/log" 2>&1 ||
+	die "make -n asan: $(tail -n 5 "$TMPDIR/log")"
+grep -q " BUILD=$build/asan" "$TMPDIR/log" || die "make asan builds elsewhere than in $build/asan: $(cat "$TMPDIR/log")"
 named -W tools/shardcat/main.c all tests
 exactly "a source of a tool" tools/shardcat/main.c bin/shardcat
 named -W docs/man/shardcat.md all tests
@@ -81,6 +89,33 @@ for look in help "-n all tests" "-q all" "-n check" "-n deps"; do
 	make BUILD="$out" $look >"$TMPDIR/log" 2>&1 || [ "$look" = "-q all" ] || die "make $look: $(cat "$TMPDIR/log")"
 	[ ! -e "$out" ] || die "make $look wrote $(find "$out" | head -n 5)"
 done
+
+# ---- what is installed is built, and nothing else ----
+
+named BUILD="$out" PREFIX=/usr DESTDIR="$out/root" install
+among "install" "$out/bin/shardpack" "$out/bin/shardcat" "$out/$so" "$out/libshard.a"
+none "install" "^($out/)?(bench|examples|tests|python)/"
+named BUILD="$out" PREFIX=/usr DESTDIR="$out/root" PYTHONDIR=/usr/python install
+among "install with Python" "$out/python/libshard/_core.abi3.so"
+none "install with Python" "^($out/)?(bench|examples|tests)/"
+
+# ---- a virtual environment is made again if its list is another one ----
+
+# shellcheck disable=SC2016 # the stand-in expands it
+printf '#!/bin/sh\nmkdir -p "$3/bin" && printf "#!/bin/sh\\n" >"$3/bin/pip" && chmod +x "$3/bin/pip"\n' >"$TMPDIR/python"
+chmod +x "$TMPDIR/python"
+venv=$out/venv/wheel/packages
+remade() { make BUILD="$out" -q "$venv" "$@" >"$TMPDIR/log" 2>&1 && return 1 || [ $? = 1 ] || die "$(cat "$TMPDIR/log")"; }
+remade || die "a virtual environment that is not there is up to date"
+PYTHON3="$TMPDIR/python" make BUILD="$out" "$venv" VENV_wheel='one==1 --no-deps two==2' >"$TMPDIR/log" 2>&1 ||
+	die "$(cat "$TMPDIR/log")"
+! remade VENV_wheel='one==1 --no-deps two==2' || die "a virtual environment is made again with the same list"
+remade VENV_wheel='one==1 --no-deps two==3' || die "another version in the list goes unnoticed"
+remade VENV_wheel='one==1' || die "a shorter list goes unnoticed"
+remade || die "another list goes unnoticed"
+: >"$venv"
+remade VENV_wheel='one==1 --no-deps two==2' || die "one of an older Makefile, without a list, goes unnoticed"
+rm -r "$out"
 
 # ---- a library that is missing ----
 

@@ -198,6 +198,14 @@ TEST(nobody_says)
 	begin(NULL);
 	write_file("/proc/meminfo", "MemTotal: 5 kB\n");
 	CHECK_EQ(available_memory_bytes(), UINT64_MAX);
+	/* Version 1 without a limit, with pages of 4 and of 64 KiB. */
+	write_file(V1 "/memory.usage_in_bytes", "1000\n");
+	write_file(V1 "/memory.limit_in_bytes", "9223372036854771712\n");
+	CHECK_EQ(available_memory_bytes(), UINT64_MAX);
+	write_file(V1 "/memory.limit_in_bytes", "9223372036854710272\n");
+	CHECK_EQ(available_memory_bytes(), UINT64_MAX);
+	write_file(V1 "/memory.limit_in_bytes", "5000\n");
+	CHECK_EQ(available_memory_bytes(), 4000);
 	root[0] = 0;
 	CHECK(available_memory_bytes() > 0);
 }

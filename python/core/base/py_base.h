@@ -122,6 +122,7 @@ PyObject *number_scalar(uint32_t dtype, const void *at); /* an int, float or boo
 /* ---- py_crc32c.c: crc32c(data, slow=False) of the module ---- */
 
 PyObject *crc32c(PyObject *self, PyObject *args);
+bool crc32c_is_fast(void); /* by the processor's instruction; CRC32C_IS_FAST of the module */
 
 /* ---- py_view.c: a schema, described to Python ---- */
 

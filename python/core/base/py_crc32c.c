@@ -8,22 +8,14 @@
 
 #include <pthread.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
+
+#include "libshard/base/cpu.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint32_t table[8][256]; /* const after once; [k][b]: byte b, and k zero bytes behind it */
-static bool has_instruction;   /* const after once */
 
 static void prepare(void)
 {
-#ifdef __x86_64__
-	uint32_t eax, ebx, ecx, edx;
-
-	/* Not by __builtin_cpu_supports(): libshard/base/cpu.h says why. */
-	has_instruction = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & bit_SSE4_2;
-#endif
 	for (uint32_t b = 0; b < 256; b++) {
 		table[0][b] = b;
 		for (int bit = 0; bit < 8; bit++)
@@ -68,6 +60,11 @@ __attribute__((target("sse4.2,crc32"))) static uint32_t by_instruction(uint32_t 
 }
 #endif
 
+bool crc32c_is_fast(void)
+{
+	return cpu_has_crc32();
+}
+
 PyObject *crc32c(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	Py_buffer in;
@@ -77,7 +74,7 @@ PyObject *crc32c(PyObject *Py_UNUSED(self), PyObject *args)
 	if (!PyArg_ParseTuple(args, "y*|p", &in, &slow))
 		return NULL;
 	pthread_once(&once, prepare);
-	slow = slow || !has_instruction;
+	slow = slow || !crc32c_is_fast();
 	Py_BEGIN_ALLOW_THREADS if (slow) crc = by_table(crc, in.buf, (size_t)in.len);
 #ifdef __x86_64__
 	else crc = by_instruction(crc, in.buf, (size_t)in.len);

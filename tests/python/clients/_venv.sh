@@ -15,8 +15,9 @@ packages)
 	rm -rf "$venv"
 	echo "  VENV  $venv"
 	"${PYTHON3:-python3}" -m venv "$venv"
-	first=$3 names= bare=
-	shift 3
+	shift 2
+	list=$* first=$1 names= bare=
+	shift
 	$pip install "$first"
 	for name in "$@"; do
 		case $bare$name in *--no-deps*) bare="$bare $name" ;; *) names="$names $name" ;; esac
@@ -25,6 +26,7 @@ packages)
 	$pip install "$first" $names 'setuptools>=77'
 	# shellcheck disable=SC2086
 	[ -z "$bare" ] || $pip install "$first" $bare
+	printf '%s\n' "$list" >"$venv/packages"
 	;;
 libshard)
 	echo "  WHEEL libshard"
@@ -41,6 +43,6 @@ libshard)
 	rm -rf "$venv/sdist"
 	$pip install --no-build-isolation --no-deps --force-reinstall "$venv"/libshard-*.tar.gz
 	rm "$venv"/libshard-*.tar.gz
+	touch "$venv/libshard"
 	;;
 esac
-touch "$venv/$step"

@@ -21,6 +21,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "libshard/base/cpu.h"
 #include "libshard/base/error.h"
 #include "libshard/base/thread.h"
 #include "libshard/feed/feed.h"
@@ -110,31 +111,28 @@ static uint64_t node_count(void)
 
 /* ---- CPUs, memory ---- */
 
-/* Of the words that the kernel lists for the first CPU, on x86-64 and on aarch64. */
-static void cpu_features(char *out, size_t room)
+/*
+ * Those that the library uses.  The CPU itself is asked, so /proc may be hidden.  Returns false if it
+ * hashes and shuffles by code for any CPU.
+ */
+static bool cpu_features(char *out, size_t room)
 {
-	static const struct {
-		const char *word, *name;
-	} known[] = {{" avx2 ", "AVX2"},
-		     {" avx512f ", "AVX-512"},
-		     {" sha_ni ", "SHA"},
-		     {" asimd ", "NEON"},
-		     {" sha2 ", "SHA-2"}};
-	char text[FILE_BYTES], *line;
+#ifdef __aarch64__
+	snprintf(out, room, "NEON"); /* every such CPU has it */
+	return true;
+#else
+	const struct {
+		bool is_there;
+		const char *name;
+	} known[] = {{cpu_has_avx2(), "AVX2"}, {cpu_has_avx512f(), "AVX-512"}, {cpu_has_sha(), "SHA"}};
 	size_t used = 0;
 
 	out[0] = 0;
-	kernel_text("/proc/cpuinfo", text, sizeof(text));
-	line = strstr(text, "\nflags");
-	line = line ? line : strstr(text, "\nFeatures");
-	if (!line)
-		return;
-	line++;
-	line[strcspn(line, "\n")] = ' '; /* so that the last word ends in a blank, as others do */
-	line[strcspn(line, "\n")] = 0;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && used < room; i++)
-		if (strstr(line, known[i].word))
+		if (known[i].is_there)
 			used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", known[i].name);
+	return cpu_has_avx2();
+#endif
 }
 
 static void look_at_cpus(const struct doctor *d)
@@ -143,10 +141,10 @@ static void look_at_cpus(const struct doctor *d)
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t count = online > 0 ? (uint64_t)online : 1, allowed_count = thread_cpus_allowed();
 	char features[64];
+	bool fast = cpu_features(features, sizeof(features));
 
 	if (!allowed_count)
 		allowed_count = count; /* the kernel does not say */
-	cpu_features(features, sizeof(features));
 	finding_number(&f, "count", count);
 	finding_number(&f, "allowed_count", allowed_count);
 	finding_text(&f, "features", features);
@@ -154,9 +152,9 @@ static void look_at_cpus(const struct doctor *d)
 		finding_set(f.found, "%" PRIu64 " of %" PRIu64 " CPUs may be used", allowed_count, count);
 	else
 		finding_set(f.found, "%" PRIu64 " CPU%s", count, count == 1 ? "" : "s");
-	if (features[0]) {
+	if (features[0])
 		finding_add(f.found, "; %s", features);
-	} else {
+	if (!fast) {
 		f.verdict = VERDICT_SLOWER;
 		finding_set(f.so, "hashing and shuffling use portable code, which is slower");
 		finding_set(f.advice, "in a virtual machine, pass the host's CPU model through");
@@ -198,8 +196,9 @@ static void look_at_memory(const struct doctor *d)
 		finding_set(f.found, "the system does not say how much is available");
 		finding_set(f.advice, "mount /proc");
 	} else {
-		finding_set(f.found, "%s of %s available", human_bytes(available, available_bytes),
-			    human_bytes(total, total_bytes));
+		finding_set(f.found, "%s%s%s available", human_bytes(available, available_bytes),
+			    total_bytes == UINT64_MAX ? "" : " of ",
+			    total_bytes == UINT64_MAX ? "" : human_bytes(total, total_bytes));
 		finding_set(f.so,
 			    "datasets of up to %s are read through the page cache and stay there; "
 			    "larger ones are read past it",
