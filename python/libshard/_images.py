@@ -7,9 +7,13 @@ file that makes a decoder crash does not end this process.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
+import fcntl
+import math
 import os
+import select
 import shutil
 import signal
 import struct
@@ -17,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, SupportsFloat, SupportsIndex
 
@@ -30,6 +34,9 @@ from ._schema import dtype_name
 _FORMATS: dict[str, Any] = {"uint8": "B", "uint16": "H", "float32": "f"}  # which a memoryview can have
 _WARNED_MAX = 5  # sentences of what pixels do not have
 _ANSWER = struct.Struct("<cQQ")
+AHEAD_MAX = 8  # samples whose images a decoder has or has decoded, besides the next one that is wanted
+_AHEAD_BYTES_MAX = 32 << 20  # of these images and of their pixels
+_PIPE_BYTES = 1 << 20  # which a user may have; several photographs fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +103,35 @@ def _program() -> str:
     return found
 
 
+class _Waiting:
+    """An image that was given to a decoder, or cannot be."""
+
+    __slots__ = ("answer", "bytes", "data", "error", "where")
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.data, self.bytes = b"", 0  # also of its pixels
+        self.error: Exception | None = None
+        self.answer: tuple[bytes, str, bytearray] | None = None
+
+
 class Decoder:
-    """The values of one field.  Each process that uses it has a process that decodes."""
+    """The values of one field.  Each process that uses it has a process that decodes.
+
+    Images are put in, and their pixels are got in the same order.  Between the two, the decoder is at
+    work.  It answers each image before it reads the next one.
+    """
 
     def __init__(self, name: str, image: Image) -> None:
         self.name, self.image = name, image
         self.pid = 0  # of the process that uses it
         self.process: subprocess.Popen[bytes] | None = None
         self.told: set[str] = set()
+        self.queue = collections.deque[_Waiting]()  # put, and not got
+        self.sent = collections.deque[_Waiting]()  # of these: not answered
+        self.bytes = self.pixel_bytes = 0  # of the queue, and of one image
+        self.free: list[bytearray] = []  # memory for pixels
+        self.lent: bytearray | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Decoder, (self.name, self.image)
@@ -121,11 +149,11 @@ class Decoder:
         self.said = tempfile.TemporaryFile()
         try:
             process = subprocess.Popen([program, "decode", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=self.said)  # fmt: skip
+                                       stderr=self.said, bufsize=0)  # fmt: skip
         except OSError as e:
             raise StorageError(f"{shown(program)} cannot be run: {e.strerror}", "error of the system") from e
         self.process, self.pid = process, os.getpid()
-        assert process.stdout is not None
+        assert process.stdin is not None and process.stdout is not None
         try:
             head = process.stdout.readline().decode("ascii", "replace").split()
             if len(head) != 5 or head[0] != "shardpack":
@@ -139,9 +167,19 @@ class Decoder:
             layout: Any = head[3]
             self.dtype, self.layout = dtype_name(head[2]) or "", layout
             self.shape = tuple(int(n) for n in head[4].split(","))
+            self.pixel_bytes = math.prod(self.shape) * struct.calcsize(_FORMATS[self.dtype])
         except BaseException:
             self.close()
             raise
+        os.set_blocking(process.stdin.fileno(), False)
+        self.poll = select.poll()
+        self.poll.register(process.stdin, select.POLLOUT)
+        self.poll.register(process.stdout, select.POLLIN)
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):  # a user who has many pipes gets small ones
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        for image in [*self.sent]:  # behind one at which a process ended
+            self._write(process, image.data)
         return process
 
     def _refuse(self, program: str) -> NoReturn:
@@ -160,40 +198,103 @@ class Decoder:
         text = self.said.read(2000).decode(errors="replace").strip()
         return shown(text.removeprefix("shardpack: ").replace("\n", " "))
 
-    def pixels(self, sample: int, value: Any) -> Any:
-        """Of one image, as a memoryview."""
-        where = f"sample {sample}, field {show(self.name)}"
+    def is_full(self) -> bool:
+        """Is it time to get an image before the next one is put?"""
+        return self.bytes > _AHEAD_BYTES_MAX
+
+    def put(self, sample: int, value: Any) -> None:
+        """Give it an image, whose memory may change afterwards.  What is wrong with it, get() says."""
+        image = _Waiting(f"sample {sample}, field {show(self.name)}")
+        self.queue.append(image)
         try:
-            if isinstance(value, str):
-                raise TypeError
-            data = memoryview(value).cast("B")
-        except TypeError:
-            raise RecordError(
-                f"{where}: {show(value)} is not the bytes of an image file, which libshard.Image decodes; of a path, "
-                "give what pathlib.Path(path).read_bytes() returns; pixels need a type such as 'u8[224,224,3]'",
-                "bad argument",
-            ) from None
-        process = self._open()
-        assert process.stdin is not None and process.stdout is not None
+            image.data = _file_bytes(image.where, value)
+        except Exception as e:
+            image.error = e
+            return
         try:
-            process.stdin.write(len(data).to_bytes(8, "little"))
-            process.stdin.write(data)
-            process.stdin.flush()
-            kind, sentence_bytes, count = _ANSWER.unpack(self._read(17))
-            sentence = shown(self._read(sentence_bytes).decode(errors="replace"))
-            pixels = self._read(count)
-        except (BrokenPipeError, EOFError):
-            self._fail_death(where)
-        except BaseException:  # as Ctrl-C: what it would answer next belongs to this image
-            self.close()
+            process = self._open()
+            image.bytes = len(image.data) + self.pixel_bytes
+            self.bytes += image.bytes
+            self.sent.append(image)
+            self._write(process, image.data)
+        except Exception as e:
+            self._give_up(image)
+            image.error = e
+        except BaseException:  # as Ctrl-C, in the middle of an image
+            self.forget()
             raise
+
+    def get(self) -> Any:
+        """Pixels of the next image, as a memoryview, which holds until the next call."""
+        if self.lent is not None:
+            self.free.append(self.lent)
+            self.lent = None
+        image = self.queue.popleft()
+        self.bytes -= image.bytes
+        if image.error is not None:
+            raise image.error
+        try:
+            while image.answer is None:
+                self._open()
+                self._take()
+        except EOFError:
+            self.sent.remove(image)  # the first one: those before it have been answered
+            self._fail_death(image.where)
+        except Exception:
+            self._give_up(image)
+            raise
+        except BaseException:
+            self.forget()
+            raise
+        kind, sentence, pixels = image.answer
         if kind == b"B":
-            raise RecordError(f"{where}: {sentence}", "bad argument")
+            raise RecordError(f"{image.where}: {sentence}", "bad argument")
         if kind != b"P":
-            raise MemoryError(f"{where}: {sentence}")
+            raise MemoryError(f"{image.where}: {sentence}")
         if sentence and sentence not in self.told and len(self.told) < _WARNED_MAX:
-            self._tell(where, sentence)
+            self._tell(image.where, sentence)
+        self.lent = pixels
         return memoryview(pixels).cast("B").cast(_FORMATS[self.dtype], self.shape)
+
+    def _give_up(self, image: _Waiting) -> None:
+        """The process may be in the middle of it.  Another one gets those that are not answered."""
+        if image in self.sent:
+            self.sent.remove(image)
+        self.close()
+
+    def forget(self) -> None:
+        """Images that nobody will get."""
+        if self.queue or self.sent:
+            self.queue.clear()
+            self.sent.clear()
+            self.bytes = 0
+            self.close()
+
+    def _write(self, process: subprocess.Popen[bytes], data: bytes) -> None:
+        """All of an image.  The decoder may have to get rid of answers before it reads on."""
+        assert process.stdin is not None and process.stdout is not None
+        left = [memoryview(len(data).to_bytes(8, "little")), memoryview(data)]
+        try:
+            while left:
+                try:
+                    count = os.writev(process.stdin.fileno(), left)
+                except BlockingIOError:
+                    if process.stdout.fileno() in [pipe for pipe, _ in self.poll.poll()]:
+                        self._take()
+                    continue
+                while left and count >= len(left[0]):
+                    count -= len(left.pop(0))
+                if left:
+                    left[0] = left[0][count:]
+        except (BrokenPipeError, EOFError):
+            pass  # it has ended, at the first image that it has not answered
+
+    def _take(self) -> None:
+        """The next answer, which is of the first image that has none."""
+        kind, sentence_bytes, count = _ANSWER.unpack(self._read(bytearray(17)))
+        sentence = shown(self._read(bytearray(sentence_bytes)).decode(errors="replace"))
+        pixels = self._read((self.free.pop() if self.free else bytearray(count)) if count else bytearray())
+        self.sent.popleft().answer = kind, sentence, pixels
 
     def _tell(self, where: str, sentence: str) -> None:
         self.told.add(sentence)
@@ -203,11 +304,10 @@ class Decoder:
             return
         warnings.warn(f"{where}, and perhaps more: the image has {sentence}", stacklevel=stack_level())
 
-    def _read(self, count: int) -> bytearray:
+    def _read(self, data: bytearray) -> bytearray:
         assert self.process is not None and self.process.stdout is not None
-        data = bytearray(count)
         view, at = memoryview(data), 0
-        while at < count:
+        while at < len(data):
             got = self.process.stdout.readinto(view[at:])  # type: ignore[attr-defined]
             if not got:
                 raise EOFError
@@ -254,3 +354,32 @@ class Decoder:
             assert pipe is not None
             with contextlib.suppress(OSError):  # bytes that it does not take any more
                 pipe.close()
+
+
+def _file_bytes(where: str, value: Any) -> bytes:
+    """Those of an image file: given so, or in Hugging Face's {"bytes", "path"}."""
+    if isinstance(value, Mapping) and "bytes" in value and value.keys() <= {"bytes", "path"}:
+        value = _bytes_at(where, value.get("path")) if value["bytes"] is None else value["bytes"]
+    if isinstance(value, bytes):
+        return value
+    try:
+        if isinstance(value, str):
+            raise TypeError
+        return bytes(memoryview(value).cast("B"))
+    except TypeError:
+        raise RecordError(
+            f"{where}: {show(value)} is not the bytes of an image file, which libshard.Image decodes; of a path, "
+            "give what pathlib.Path(path).read_bytes() returns; pixels need a type such as 'u8[224,224,3]'",
+            "bad argument",
+        ) from None
+
+
+def _bytes_at(where: str, path: Any) -> bytes:
+    if not isinstance(path, str) or not os.path.isabs(path):
+        raise RecordError(
+            f"{where}: the image has no bytes, and its path, {show(path)}, does not begin with '/', so it is not known where "
+            "it is; embed the bytes, as datasets does when it writes Parquet, or give absolute paths",
+            "bad argument",
+        )
+    with open(path, "rb") as f:
+        return f.read()

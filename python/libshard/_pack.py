@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import copy
 import functools
 import inspect
 import os
@@ -11,13 +13,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from . import _core
 from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
-from ._images import Decoder, Image
+from ._images import AHEAD_MAX, Decoder, Image
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._tables import is_table, is_table_file, pack_table, read_table
@@ -27,6 +29,8 @@ from ._writer import Writer, count_rows
 _OWN = ("out", "schema", "classes", "records", "keys")  # of the writer's arguments, those that pack() gives
 _OF_WRITER = [name for name in inspect.signature(Writer).parameters if name not in _OWN]
 _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
+_Sample: TypeAlias = tuple[int, Any, "Exception | None"]  # its number, itself, or what the source raised
+_Prepared: TypeAlias = tuple[int, Any, "str | None", "Exception | None"]  # number, record and key, or what was raised
 
 
 @public("libshard.pack")
@@ -222,6 +226,7 @@ class _Plan:
         features = getattr(source, "features", None)
         self.features = features if isinstance(features, Mapping) else {}
         self.decoders: dict[str, Decoder] = {}
+        self.held = False  # a sample that cannot be copied waits to be written
         schema = self._with_decoders(schema)
         self.schema = schema if schema is not None or not self.features else _schema_of_features(self.features)
 
@@ -309,10 +314,11 @@ class _Plan:
             self._write_samples(writer, show)
 
     def _write_samples(self, writer: Writer, show: _Progress) -> None:
-        for i, sample in self._samples():
+        for i, record, key, error in self.prepared(writer, self._samples()):
+            if error is not None:
+                raise error
             if i == self.count and not self.shuffled:
                 self._fail_length("yields more samples")
-            record, key = self._record(writer, i, sample)
             try:
                 writer.write(record, key)
             except RecordError as e:
@@ -325,19 +331,73 @@ class _Plan:
 
     def record(self, writer: Writer, i: int) -> tuple[Mapping[str, Any], str | None]:
         """Sample ``i`` of columns, or of a source with an index, and its key."""
-        if not self.is_columns:
-            return self._record(writer, i, self.source[i])
-        keys = self._keys_of_rows([i])
-        return {name: column[i] for name, column in self.columns(writer).items()}, keys[0] if keys else None
-
-    def _record(self, writer: Writer, i: int, sample: Any) -> tuple[Mapping[str, Any], str | None]:
-        record = self._named(sample, "sample")
-        key = self._key(i, sample, record)
-        record = self._chosen(writer, record)
-        if self.decoders:
-            given = [(name, decoder) for name, decoder in self.decoders.items() if name in record]
-            record = {**record, **{name: decoder.pixels(i, record[name]) for name, decoder in given}}
+        for _, record, key, error in self.prepared(writer, self.fetched([i])):
+            if error is not None:
+                raise error
         return record, key
+
+    def prepared(self, writer: Writer, samples: Iterator[_Sample]) -> Iterator[_Prepared]:
+        """What is to be written of each sample, in order: its number, record and key, or what was raised.
+
+        Images are with their decoders while the next samples are read.
+        """
+        waiting = collections.deque[_Prepared]()
+        more = True
+        try:
+            while more or waiting:
+                while more and (not waiting or self._may_wait(len(waiting))):
+                    i, sample, error = next(samples, (-1, None, None))
+                    more = i >= 0
+                    if more:
+                        waiting.append(self._prepare(writer, i, sample, error))
+                if waiting:
+                    yield self._with_pixels(*waiting.popleft())
+        finally:
+            for decoder in self.decoders.values():
+                decoder.forget()
+
+    def _may_wait(self, waiting: int) -> bool:
+        """May the next sample be read before the last one is written?"""
+        if not self.decoders or self.held or waiting > AHEAD_MAX:
+            return False
+        return not any(decoder.is_full() for decoder in self.decoders.values())
+
+    def _prepare(self, writer: Writer, i: int, sample: Any, error: Exception | None) -> _Prepared:
+        if error is None:
+            try:
+                if self.is_columns:
+                    keys = self._keys_of_rows([i])
+                    return i, {n: column[i] for n, column in self.columns(writer).items()}, keys and keys[0], None
+                record = self._named(sample, "sample")
+                key = self._key(i, sample, record)
+                record = self._chosen(writer, record)
+                return i, self._put_images(i, record) if self.decoders else record, key, None
+            except Exception as e:
+                error = e
+        return i, None, None, error
+
+    def _put_images(self, i: int, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A copy of the rest, which the source may overwrite when it makes the next sample."""
+        rest = {name: value for name, value in record.items() if name not in self.decoders}
+        try:
+            rest, self.held = copy.deepcopy(rest), False
+        except Exception:  # such as a memoryview
+            self.held = True
+        for name, decoder in self.decoders.items():
+            if name in record:
+                decoder.put(i, record[name])
+                rest[name] = None
+        return rest
+
+    def _with_pixels(self, i: int, record: Any, key: str | None, error: Exception | None) -> _Prepared:
+        if error is None and self.decoders:
+            for name, decoder in self.decoders.items():
+                if name in record:
+                    try:
+                        record[name] = decoder.get()
+                    except Exception as e:  # the others have this image, too
+                        error = error or e
+        return i, record, key, error
 
     def _fail_length(self, what: str) -> NoReturn:
         raise ArgumentError(
@@ -346,17 +406,30 @@ class _Plan:
             "bad argument",
         )
 
-    def _samples(self) -> Iterator[tuple[int, Any]]:
+    def _samples(self) -> Iterator[_Sample]:
         if self.shuffled:
             assert self.count is not None
             for first in range(0, self.count, 4096):
-                for i in _core.shuffle(self.seed, self.count, first, min(4096, self.count - first)).tolist():
-                    yield i, self.source[i]
+                yield from self.fetched(_core.shuffle(self.seed, self.count, first, min(4096, self.count - first)).tolist())
         elif self.indexed and not hasattr(self.source, "__iter__"):
-            for i in range(self.count or 0):
-                yield i, self.source[i]
+            yield from self.fetched(range(self.count or 0))
         else:
-            yield from enumerate(self.source)
+            i = -1
+            try:
+                for i, sample in enumerate(self.source):
+                    yield i, sample, None
+            except Exception as e:
+                yield i + 1, None, e
+
+    def fetched(self, numbers: Iterable[int]) -> Iterator[_Sample]:
+        """Samples of a source with an index; of columns, only the numbers."""
+        for i in numbers:
+            try:
+                sample = None if self.is_columns else self.source[i]
+            except Exception as e:
+                yield i, None, e
+            else:
+                yield i, sample, None
 
     def _chosen(self, writer: Writer, record: Mapping[str, Any], lengths: bool = False) -> Mapping[str, Any]:
         """The items that are fields.  With ``lengths`` also those that say how long others are."""

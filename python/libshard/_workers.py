@@ -170,14 +170,12 @@ class _Shards(Writer):
     def _fill(self, k: int, plan: _Plan, bad: Callable[[int, Exception], None], done: Callable[[int], None],
               skipped: list[list[Any]]) -> tuple[int, Future[str]]:
         compared = None
-        for at, i in enumerate(self.numbers(k, plan)):
-            try:
-                record, key = plan.record(self, i)
-            except Exception as e:
-                if isinstance(e, MemoryError) or isinstance(e, OSError) and e.errno in _OF_THE_PROCESS:
-                    raise _BadSample(i, e) from e
-                bad(i, e)
-                skipped.append([i, _text(e)])
+        for at, (i, record, key, error) in enumerate(plan.prepared(self, plan.fetched(self.numbers(k, plan)))):
+            if error is not None:
+                if isinstance(error, MemoryError) or isinstance(error, OSError) and error.errno in _OF_THE_PROCESS:
+                    raise _BadSample(i, error) from error
+                bad(i, error)
+                skipped.append([i, _text(error)])
                 continue
             try:
                 self.write(record, key)
