@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, SupportsFloat, SupportsIndex
 
@@ -29,7 +29,7 @@ from . import _core
 from ._description import Field
 from ._errors import ArgumentError, NotFoundError, OutOfMemoryError, RecordError, StorageError, shown
 from ._options import as_flag, choice, public, show, stack_level, whole
-from ._schema import dtype_name
+from ._schema import SchemaLike, dtype_name
 
 _FORMATS: dict[str, Any] = {"uint8": "B", "uint16": "H", "float32": "f"}  # which a memoryview can have
 _WARNED_MAX = 5  # sentences of what pixels do not have
@@ -383,3 +383,17 @@ def _bytes_at(where: str, path: Any) -> bytes:
         )
     with open(path, "rb") as f:
         return f.read()
+
+
+@contextlib.contextmanager
+def decoders_of(schema: SchemaLike | None) -> Iterator[tuple[SchemaLike | None, dict[str, Decoder]]]:
+    """The schema with a Field in the place of each Image, and what decodes these."""
+    specs = schema.items() if isinstance(schema, Mapping) else ()
+    decoders = {name: Decoder(name, spec) for name, spec in specs if isinstance(spec, Image)}
+    try:
+        if isinstance(schema, Mapping) and decoders:
+            schema = {**schema, **{name: decoder.field() for name, decoder in decoders.items()}}
+        yield schema, decoders
+    finally:
+        for decoder in decoders.values():
+            decoder.close()

@@ -512,6 +512,7 @@ class _Job:
             "length": self.count,
             "schema": [dataclasses.asdict(f) for f in writer._layout.named],
             "source": type(plan.source).__qualname__,
+            "files of the source": plan.file and plan.file.state(),
             "names": plan.names,
             "key": plan.key if plan.key is None or isinstance(plan.key, str) else "a function",
             "classes": writer._classes,
@@ -616,6 +617,8 @@ class _Job:
                     "data. Open it in __getitem__, in each process, and give the whole schema, so that nothing is read "
                     "before; or use start_method='spawn'"
                 )
+            if self.plan.file is not None:
+                self.plan.file.release()
             _Crew(self, todo).run()
 
     def _bad(self, i: int, e: Exception) -> None:
