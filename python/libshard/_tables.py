@@ -155,6 +155,22 @@ def _classes_in(table: Any) -> dict[str, list[str]]:
     return found
 
 
+def _told(table: Any) -> tuple[dict[str, Field], dict[str, list[str]], list[str] | None]:
+    """Of a table that libshard.export wrote: its fields, the names of stacked columns, and those of classes."""
+    schema = getattr(table, "schema", None)
+    metadata = (getattr(schema, "metadata", None) or {}) if _module(table) == "pyarrow" else {}
+    said = {name: metadata.get(b"libshard." + name.encode()) for name in ("schema", "columns", "classes")}
+    try:
+        found = {name: json.loads(text) for name, text in said.items() if text is not None}
+        fields = {f["name"]: Field(**{**f, "shape": tuple(f["shape"])}) for f in found.get("schema", [])}
+        parse([*fields.values()] or "x:u8")  # are they fields?
+        columns = {str(field): [*map(str, names)] for field, names in found.get("columns", {}).items()}
+        return fields, columns, found.get("classes")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        what = "the metadata 'libshard' of the table do not read as those of libshard.export"
+        _refuse(what, "give a schema, and a table without them: table.replace_schema_metadata(None)")
+
+
 def label_of(named: Sequence[str]) -> str | None:
     """Which of the columns whose numbers have names is the label?"""
     if "label" in named or not named:
@@ -204,6 +220,9 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
             f"the DataFrame's index {show(index[0])} is not one of its columns, and would be lost",
             "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
         )
+    told, told_columns, told_classes = _told(table)
+    if wanted is None and told:
+        wanted = {name: told.get(name) for name in names if name != key}
     classes: Sequence[str] | None = None
     columns: dict[str, Any] = {}
     numbers: dict[str, list[str]] = {}  # by dtype: the columns that are stacked
@@ -223,7 +242,7 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
             what = f"column {show(name)} is a category, and only the column 'label' may be one"
             _refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
         if name == label and name != is_key:
-            classes = found
+            classes = found if found is not None else told_classes
         elif found is not None and name in named and name != is_key:
             warn_of_names(name, len(found), label)
         columns[name] = values
@@ -246,7 +265,9 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
         before = sum(name not in group for name in list(fields)[:place])
         fields = dict([*kept[:before], (dtype, Field(dtype, dtype, (len(group),))), *kept[before:]])
         columns[dtype] = wide
-    lines = "".join(f"{_LINE}{dtype} {json.dumps(group)}\n" for dtype, group in stacked.items())
+    again = {name: told_columns[name] for name in columns if name in told_columns and name != is_key}
+    again = {name: group for name, group in again.items() if getattr(columns[name], "shape", ())[1:] == (len(group),)}
+    lines = "".join(f"{_LINE}{name} {json.dumps(group)}\n" for name, group in {**again, **stacked}.items())
     return Packed(columns, wanted if wanted is not None else fields, classes, lines)
 
 
@@ -353,9 +374,12 @@ def _of_arrow(table: Any, place: int, name: str) -> _Column:
         return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), None
     if text.startswith("fixed_size_list"):
         parts = column.combine_chunks() if hasattr(column, "chunks") else column
-        flat = parts.flatten()
-        _refuse_nulls(name, dtype, flat.null_count, len(flat))
-        return flat.to_numpy(zero_copy_only=False).reshape(len(column), dtype.list_size), None
+        shape = [len(column)]
+        while hasattr(parts.type, "list_size") and parts.type.list_size > 0:
+            shape.append(parts.type.list_size)
+            parts = parts.flatten()
+            _refuse_nulls(name, dtype, parts.null_count, len(parts))
+        return parts.to_numpy(zero_copy_only=False).reshape(shape), None
     if text in ("string", "large_string", "string_view", "binary", "large_binary") or text.startswith(
         ("list", "large_list", "fixed_size_binary")
     ):
