@@ -203,12 +203,15 @@ class Decoder:
         return self.bytes > _AHEAD_BYTES_MAX
 
     def put(self, sample: int, value: Any) -> None:
-        """Give it an image, whose memory may change afterwards.  What is wrong with it, get() says."""
+        """Give it an image, whose memory may change afterwards.  What is wrong with it, get() says.
+
+        What this raises is not the fault of a sample: the program cannot be started, for example.
+        """
         image = _Waiting(f"sample {sample}, field {show(self.name)}")
         self.queue.append(image)
         try:
             image.data = _file_bytes(image.where, value)
-        except Exception as e:
+        except RecordError as e:
             image.error = e
             return
         try:
@@ -217,15 +220,15 @@ class Decoder:
             self.bytes += image.bytes
             self.sent.append(image)
             self._write(process, image.data)
-        except Exception as e:
-            self._give_up(image)
-            image.error = e
         except BaseException:  # as Ctrl-C, in the middle of an image
             self.forget()
             raise
 
     def get(self) -> Any:
-        """Pixels of the next image, as a memoryview, which holds until the next call."""
+        """Pixels of the next image, as a memoryview, which holds until the next call.
+
+        A RecordError is of this image, and so is a MemoryError, perhaps; others are as in put().
+        """
         if self.lent is not None:
             self.free.append(self.lent)
             self.lent = None
@@ -240,9 +243,6 @@ class Decoder:
         except EOFError:
             self.sent.remove(image)  # the first one: those before it have been answered
             self._fail_death(image.where)
-        except Exception:
-            self._give_up(image)
-            raise
         except BaseException:
             self.forget()
             raise
@@ -255,12 +255,6 @@ class Decoder:
             self._tell(image.where, sentence)
         self.lent = pixels
         return memoryview(pixels).cast("B").cast(_FORMATS[self.dtype], self.shape)
-
-    def _give_up(self, image: _Waiting) -> None:
-        """The process may be in the middle of it.  Another one gets those that are not answered."""
-        if image in self.sent:
-            self.sent.remove(image)
-        self.close()
 
     def forget(self) -> None:
         """Images that nobody will get."""
@@ -381,8 +375,11 @@ def _bytes_at(where: str, path: Any) -> bytes:
             "it is; embed the bytes, as datasets does when it writes Parquet, or give absolute paths",
             "bad argument",
         )
-    with open(path, "rb") as f:
-        return f.read()
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as e:
+        raise RecordError(f"{where}: {path}: {e.strerror}", "bad argument") from e
 
 
 @contextlib.contextmanager

@@ -51,6 +51,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
       that have one dtype become one field, called ``"float64"`` for example, and ``ds.columns`` has
       their names.  ``label``, text, and a column that is alone of its dtype stay fields of their own;
     - a map-style dataset of PyTorch, or any sequence, of samples;
+    - the path of a ``.h5`` or ``.hdf5`` file or of a Zarr folder, or a group of either: its arrays are
+      fields, with a row for each record;
     - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
     - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
 
@@ -63,11 +65,11 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     does not name are left out: it chooses.  ``classes``: names of the classes; by default those
     that the source has (``source.classes``, ``ClassLabel``).
 
-    A field whose type in a dict is a :class:`libshard.Image` has image files as values, as bytes, and
-    shardpack decodes and resizes them.
+    A field whose type in a dict is a :class:`libshard.Image` has image files as values, as bytes or
+    in Hugging Face's ``{"bytes", "path"}``, and shardpack decodes and resizes them.
 
     ``key``: the name of the item that is a record's key, or a function of a sample's number and the
-    sample.
+    sample.  A warning tells of keys that several records have.
 
     ``order``: ``"source"``, or ``"shuffle"`` by ``seed`` as shardpack does; the latter for what can
     be indexed.  A seed without ``order="shuffle"`` is refused.  Records of less than 128 KiB that
@@ -363,9 +365,9 @@ class _Plan:
                 record = self._named(sample, "sample")
                 key = self._key(i, sample, record)
                 record = self._chosen(writer, record)
-                return i, self._put_images(i, record) if self.decoders else record, key, None
             except Exception as e:
-                error = e
+                return i, None, None, e
+            return i, self._put_images(i, record) if self.decoders else record, key, None
         return i, None, None, error
 
     def _put_images(self, i: int, record: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -387,7 +389,7 @@ class _Plan:
                 if name in record:
                     try:
                         record[name] = decoder.get()
-                    except Exception as e:  # the others have this image, too
+                    except (RecordError, MemoryError) as e:  # the others have an image of this sample, too
                         error = error or e
         return i, record, key, error
 

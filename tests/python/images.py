@@ -333,6 +333,18 @@ class Images(unittest.TestCase):
             fake(f"exec '{PACK}' \"$@\"")
             self.assertEqual(len(self.pack(Samples(self.files), "program")), 4)
 
+            def lose():  # after the decoder of the first shards has ended at an image
+                os.rename("bin/shardpack", "bin/lost")
+                for pid in children():
+                    os.kill(pid, signal.SIGSEGV)
+
+            for options, says in (({}, "killed by signal 11"), ({"on_error": "skip"}, "needs the program shardpack")):
+                fake(f"exec '{PACK}' \"$@\"")
+                with mock.patch.dict(os.environ, PATH="/nowhere"):
+                    with self.assertRaisesRegex(libshard.Error, says):
+                        self.pack(Samples(self.files * 9, 2, lose), "lost", **options)
+                self.assertFalse(os.path.exists("lost/dataset.manifest"))
+
 
 if __name__ == "__main__":
     unittest.main()

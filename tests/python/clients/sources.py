@@ -114,7 +114,7 @@ class Pictures(Case):
         hf = datasets.Dataset.from_dict({**self.columns(), "image": paths}, features=self.features())
         self.check(hf)
         os.unlink(paths[7])
-        self.refuse(hf, "7.img", self.schema, FileNotFoundError)
+        self.refuse(hf, "sample 7, field 'image': /.*/7.img: No such file", self.schema, libshard.RecordError)
         rows = [{"image": {"bytes": None, "path": "7.img"}, "label": 0, "score": 0.5}]
         self.refuse(rows, "sample 0, field 'image': .*'7.img', does not begin with '/'", self.schema)
         rows[0]["image"]["path"] = None
