@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import fcntl
 import math
+import mmap
 import os
 import select
 import shutil
@@ -112,7 +113,7 @@ class _Waiting:
         self.where = where
         self.data, self.bytes = b"", 0  # also of its pixels
         self.error: Exception | None = None
-        self.answer: tuple[bytes, str, bytearray] | None = None
+        self.answer: tuple[bytes, str, memoryview] | None = None
 
 
 class Decoder:
@@ -130,8 +131,9 @@ class Decoder:
         self.queue = collections.deque[_Waiting]()  # put, and not got
         self.sent = collections.deque[_Waiting]()  # of these: not answered
         self.bytes = self.pixel_bytes = 0  # of the queue, and of one image
-        self.free: list[bytearray] = []  # memory for pixels
-        self.lent: bytearray | None = None
+        # Pixels come in memory that both processes have.  It has this many places for images.
+        self.memory = memoryview(b"")
+        self.places = self.answered = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Decoder, (self.name, self.image)
@@ -147,9 +149,16 @@ class Decoder:
         self.close()
         words, program = self.image._arguments(), _program()
         self.said = tempfile.TemporaryFile()
+        memory = os.memfd_create("libshard")
         try:
-            process = subprocess.Popen([program, "decode", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=self.said, bufsize=0)  # fmt: skip
+            return self._start(program, [program, "decode", *words, f"--memory={memory}"], memory)
+        finally:
+            os.close(memory)
+
+    def _start(self, program: str, words: list[str], memory: int) -> subprocess.Popen[bytes]:
+        try:
+            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, bufsize=0,
+                                       pass_fds=[memory])  # fmt: skip
         except OSError as e:
             raise StorageError(f"{shown(program)} cannot be run: {e.strerror}", "error of the system") from e
         self.process, self.pid = process, os.getpid()
@@ -168,6 +177,10 @@ class Decoder:
             self.dtype, self.layout = dtype_name(head[2]) or "", layout
             self.shape = tuple(int(n) for n in head[4].split(","))
             self.pixel_bytes = math.prod(self.shape) * struct.calcsize(_FORMATS[self.dtype])
+            # One more is lent, and one is put.
+            self.places, self.answered = max(3, min(AHEAD_MAX + 2, _AHEAD_BYTES_MAX // self.pixel_bytes)), 0
+            os.ftruncate(memory, self.places * self.pixel_bytes)
+            self.memory = memoryview(mmap.mmap(memory, self.places * self.pixel_bytes))
         except BaseException:
             self.close()
             raise
@@ -199,8 +212,8 @@ class Decoder:
         return shown(text.removeprefix("shardpack: ").replace("\n", " "))
 
     def is_full(self) -> bool:
-        """Is it time to get an image before the next one is put?"""
-        return self.bytes > _AHEAD_BYTES_MAX
+        """Is it time to get an image before the next one is put?  The last one that was got has a place, too."""
+        return self.bytes > _AHEAD_BYTES_MAX or len(self.queue) + 1 >= self.places
 
     def put(self, sample: int, value: Any) -> None:
         """Give it an image, whose memory may change afterwards.  What is wrong with it, get() says.
@@ -229,9 +242,6 @@ class Decoder:
 
         A RecordError is of this image, and so is a MemoryError, perhaps; others are as in put().
         """
-        if self.lent is not None:
-            self.free.append(self.lent)
-            self.lent = None
         image = self.queue.popleft()
         self.bytes -= image.bytes
         if image.error is not None:
@@ -253,8 +263,7 @@ class Decoder:
             raise MemoryError(f"{image.where}: {sentence}")
         if sentence and sentence not in self.told and len(self.told) < _WARNED_MAX:
             self._tell(image.where, sentence)
-        self.lent = pixels
-        return memoryview(pixels).cast("B").cast(_FORMATS[self.dtype], self.shape)
+        return pixels.cast(_FORMATS[self.dtype], self.shape)
 
     def forget(self) -> None:
         """Images that nobody will get."""
@@ -287,8 +296,11 @@ class Decoder:
         """The next answer, which is of the first image that has none."""
         kind, sentence_bytes, count = _ANSWER.unpack(self._read(bytearray(17)))
         sentence = shown(self._read(bytearray(sentence_bytes)).decode(errors="replace"))
-        pixels = self._read((self.free.pop() if self.free else bytearray(count)) if count else bytearray())
-        self.sent.popleft().answer = kind, sentence, pixels
+        if count:
+            raise EOFError  # it is not one of ours
+        place = self.answered % self.places * self.pixel_bytes
+        self.answered += 1
+        self.sent.popleft().answer = kind, sentence, self.memory[place : place + self.pixel_bytes]
 
     def _tell(self, where: str, sentence: str) -> None:
         self.told.add(sentence)
@@ -337,6 +349,7 @@ class Decoder:
     def close(self) -> None:
         """It is in the middle of nothing that is wanted, so it need not be asked to end."""
         process, self.process = self.process, None
+        self.memory = memoryview(b"")
         if process is None:
             return
         if self.pid == os.getpid():

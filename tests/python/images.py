@@ -247,20 +247,24 @@ class Images(unittest.TestCase):
     def test_a_decoder_that_ends(self):
         """At one image, and with others that it was given ahead: these are decoded by the next one."""
         fake = (
-            "import os, struct, sys\n"
+            "import mmap, os, struct, sys\n"
             f"print('shardpack {libshard.__version__} u8 hwc 1,1,3', flush=True)\n"
             "read, write = sys.stdin.buffer.read, sys.stdout.buffer.write\n"
+            "n, memory = 0, None\n"
             "while head := read(8):\n"
+            "    memory = memory or mmap.mmap(int(sys.argv[-1].removeprefix('--memory=')), 0)\n"
             "    data = read(struct.unpack('<Q', head)[0])\n"
             "    if data[:4] == b'kill':\n"
             "        os.kill(os.getpid(), int(data[4:]))\n"
-            "    write(struct.pack('<cQQ', b'P', 0, 3) + data[:1] * 3)\n"
+            "    at, n = n % (len(memory) // 3) * 3, n + 1\n"
+            "    memory[at : at + 3] = data[:1] * 3\n"
+            "    write(struct.pack('<cQQ', b'P', 0, 0))\n"
             "    sys.stdout.buffer.flush()\n"
         )
         pathlib.Path("fake.py").write_text(fake)
         os.makedirs("fakes", exist_ok=True)
         path = pathlib.Path("fakes/shardpack")
-        path.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{os.path.abspath('fake.py')}' decode\n")
+        path.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{os.path.abspath('fake.py')}' \"$@\"\n")
         path.chmod(0o755)
         large = b"x" * 300000  # several times a pipe of 64 KiB
         files = [b"a", large, b"kill%d" % signal.SIGSEGV, b"b" + large, b"c", b"kill%d" % signal.SIGSEGV, b"d"]
