@@ -105,6 +105,11 @@ class Pictures(Case):
             self.check(hf)
             with self.assertRaises(AssertionError):  # the control
                 hf[0]
+        stream, ds = self.pack(hf.to_iterable_dataset(), self.schema), libshard.open("want")
+        self.assertEqual(stream.classes, CLASSES)
+        for a, b in zip(stream, ds, strict=True):
+            self.assertEqual([bytes(a["image"]), *map(float, (a["label"], a["score"]))],
+                             [bytes(b["image"]), *map(float, (b["label"], b["score"]))])  # fmt: skip
         self.refuse(hf.with_transform(lambda batch: batch), "field 'image': the dataset has a transform", self.schema)
 
     def test_images_by_their_paths(self):
