@@ -4,6 +4,7 @@
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import unittest
@@ -295,6 +296,37 @@ class Images(unittest.TestCase):
         left_out = {0, 1, 2, 3} - {int(r["label"]) for r in ds}  # the first one that it had not answered
         self.assertTrue(len(left_out) == 1 and max(left_out) <= 2, left_out)
         self.assertEqual(len(self.pack(Samples(self.files, 2, lambda: None), "alive")), 4)
+
+    def test_the_program_alone(self):
+        """Pixels come by the pipe as in shared memory, which has to be large enough."""
+        command = [PACK, "decode", "--resize", "32", "--crop", "24"]
+        data = [f.read_bytes() for f in self.files]
+        want = self.pack(Samples(self.files), "alone")
+        asked = b"".join(len(d).to_bytes(8, "little") + d for d in [data[0], b"bad", *data[1:]])
+        piped = subprocess.run(command, input=asked, stdout=subprocess.PIPE, check=True).stdout.partition(b"\n")[2]
+        size, pixels, kinds = 24 * 24 * 3, [], b""
+        while piped:
+            kind, sentence, count = struct.unpack("<cQQ", piped[:17])
+            kinds += kind
+            pixels += [piped[17 + sentence :][:count]] if count else []
+            piped = piped[17 + sentence + count :]
+        self.assertEqual(kinds, b"PBPPP")
+        self.assertEqual(pixels, [bytes(r["image"]) for r in want])
+        for places in (0, 1, 3, 5):
+            memory = os.memfd_create("test")
+            os.ftruncate(memory, places * size)
+            run = subprocess.run([*command, f"--memory={memory}"], input=asked, capture_output=True, pass_fds=[memory])
+            if places == 0:
+                self.assertEqual(run.returncode, 2)
+                self.assertRegex(run.stderr, f"--memory {memory}: has 0 bytes; an image needs {size}".encode())
+            else:  # image n lies at place n modulo their number, and number 1 is bad
+                last = {n % places: pixels[n - (n > 1)] for n in range(5) if n != 1}
+                for place, wanted in last.items() if places != 1 else [(0, pixels[-1])]:
+                    self.assertEqual(os.pread(memory, size, place * size), wanted, (places, place))
+            os.close(memory)
+        run = subprocess.run([*command, "--memory=77"], input=asked, capture_output=True)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn(b"--memory 77: Bad file descriptor", run.stderr)
 
     def test_interrupted(self):
         def interrupt():
