@@ -153,7 +153,8 @@ PY_LOOP  := $(BUILD)/bench/python/loop.so
 # Virtual environments with libshard as anybody installs it, and with the packages that use it.
 VENV       := $(BUILD)/venv
 VENV_torch := torch==2.13.0 numpy==2.4.6 mypy==2.4.1 pillow==13.0.0 nbclient==0.11.0 ipykernel==7.4.0 \
-              basedpyright==1.40.2 pandas==3.1.1 polars==2.1.0 pyarrow==26.0.1
+              basedpyright==1.40.2 pandas==3.1.1 polars==2.1.0 pyarrow==26.0.1 datasets==5.2.0 h5py==3.16.0 \
+              zarr==3.1.6
 PILLOWS    := 12.1.1 12.2.0 13.0.0
 $(foreach v,$(PILLOWS),$(eval VENV_pillow-$v := pillow==$v numpy==2.4.6))
 VENV_pillow-newest := pillow numpy

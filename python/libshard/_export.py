@@ -11,6 +11,7 @@ import struct
 import tarfile
 import zlib
 from bisect import bisect_left
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -378,11 +379,25 @@ def _tables(pa: Any, dataset: Dataset, numbers: range | list[int], fields: list[
                 "bad argument",
             )
     each = max(1, min(_GROUP_RECORDS, _GROUP_BYTES // (1 + sum(f.bytes for f in fields))))
-    metadata = {"libshard.classes": json.dumps(dataset.classes, ensure_ascii=False)} if dataset.classes else None
+    metadata = _metadata(dataset, fields)
     for part, inside in _by_part(dataset, numbers):
         for begin in range(0, len(inside), each):
             batch = _batch(pa, numpy, part, inside[begin : begin + each], fields, has_keys)
             yield batch.replace_schema_metadata(metadata)
+
+
+def _metadata(dataset: Dataset, fields: list[Field]) -> dict[str, str]:
+    """What columns do not say, for whoever packs the table again: _tables.py reads it."""
+    # bfloat16 is exported as float32, and an image as a file.
+    told = [f for f in fields if not _is_file(f)]
+    told = [replace(f, group=-1, bytes=0, dtype={"bfloat16": "float32"}.get(f.dtype, f.dtype)) for f in told]
+    columns = {field: names for field, names in dataset.columns.items() if field in [f.name for f in fields]}
+    said = {"schema": [asdict(f) for f in told], "columns": columns, "classes": dataset.classes}
+    return {f"libshard.{name}": json.dumps(value, ensure_ascii=False) for name, value in said.items() if value}
+
+
+def _is_file(f: Field) -> bool:
+    return _is_picture(f) and f.semantic == "image"
 
 
 def _batch(pa: Any, numpy: Any, dataset: Dataset, numbers: range | list[int], fields: list[Field], has_keys: bool) -> Any:
@@ -396,7 +411,7 @@ def _batch(pa: Any, numpy: Any, dataset: Dataset, numbers: range | list[int], fi
 
 
 def _column(pa: Any, numpy: Any, f: Field, rows: Any, records: list[Any]) -> Any:
-    if _is_picture(f) and f.semantic == "image":
+    if _is_file(f):
         pictures = [{"bytes": _png(numpy, f, r[f.name]), "path": None} for r in records]
         return pa.array(pictures, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
     if f.kind == "tensor":

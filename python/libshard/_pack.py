@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import copy
 import functools
 import inspect
 import os
@@ -11,22 +13,25 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from . import _core
+from ._arrays import is_arrays, pack_arrays
 from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
-from ._images import Decoder, Image
+from ._images import AHEAD_MAX, Decoder, decoders_of
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
-from ._schema import SchemaLike, dtype_name, parse, with_meaning
-from ._tables import is_table, is_table_file, pack_table, read_table
+from ._schema import SchemaLike, dtype_name, infer, parse, with_meaning
+from ._tables import SourceFile, is_table, is_table_file, label_of, pack_table, read_table, warn_of_names
 from ._workers import _Shards, pack_shards, refuse_source
 from ._writer import Writer, count_rows
 
 _OWN = ("out", "schema", "classes", "records", "keys")  # of the writer's arguments, those that pack() gives
 _OF_WRITER = [name for name in inspect.signature(Writer).parameters if name not in _OWN]
 _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
+_Sample: TypeAlias = tuple[int, Any, "Exception | None"]  # its number, itself, or what the source raised
+_Prepared: TypeAlias = tuple[int, Any, "str | None", "Exception | None"]  # number, record and key, or what was raised
 
 
 @public("libshard.pack")
@@ -46,6 +51,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
       that have one dtype become one field, called ``"float64"`` for example, and ``ds.columns`` has
       their names.  ``label``, text, and a column that is alone of its dtype stay fields of their own;
     - a map-style dataset of PyTorch, or any sequence, of samples;
+    - the path of a ``.h5`` or ``.hdf5`` file or of a Zarr folder, or a group of either: its arrays are
+      fields, with a row for each record;
     - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
     - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
 
@@ -58,11 +65,11 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     does not name are left out: it chooses.  ``classes``: names of the classes; by default those
     that the source has (``source.classes``, ``ClassLabel``).
 
-    A field whose type in a dict is a :class:`libshard.Image` has image files as values, as bytes, and
-    shardpack decodes and resizes them.
+    A field whose type in a dict is a :class:`libshard.Image` has image files as values, as bytes or
+    in Hugging Face's ``{"bytes", "path"}``, and shardpack decodes and resizes them.
 
     ``key``: the name of the item that is a record's key, or a function of a sample's number and the
-    sample.
+    sample.  A warning tells of keys that several records have.
 
     ``order``: ``"source"``, or ``"shuffle"`` by ``seed`` as shardpack does; the latter for what can
     be indexed.  A seed without ``order="shuffle"`` is refused.  Records of less than 128 KiB that
@@ -95,11 +102,12 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     for name in options:
         if name not in _OF_WRITER:
             refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER)
-    if is_table_file(source):
+    file = SourceFile(os.fspath(source)) if is_table_file(source) else None
+    if file is not None:
         source = read_table(source)
-    if isinstance(source, (str, bytes, os.PathLike)):
+    if isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source):
         raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files, "
-                        "and pack() itself reads tables, .parquet and .arrow")
+                        "and pack() itself reads .parquet, .arrow, .h5, .hdf5 and .zarr")
     if names is not None:
         names = as_names("names", names, "('image', 'label')", ordered=True)
     if key is not None and not isinstance(key, str):
@@ -107,12 +115,17 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     seed, batched = whole("seed", seed, 64), as_flag("batched", batched)
     if seed and order == "source":
         raise ArgumentError(f"seed={seed} needs order='shuffle'; order='source' shuffles nothing", "bad argument")
-    if is_table(source):
-        _refuse_for_table(names, batched)
-        source, schema, found, line = pack_table(source, schema, key)
-        classes = found if classes is None else classes
-        options["provenance"] = "\n".join(text for text in (options.get("provenance"), line) if text)
-    with contextlib.closing(_Plan(source, schema, names, batched, key, order == "shuffle", seed)) as plan:
+    with decoders_of(schema) as (schema, decoders):
+        if is_table(source) or is_arrays(source):
+            _refuse_for_table(names, batched)
+            if is_table(source):
+                packed = pack_table(source, schema, key, decoders)._replace(file=file)
+            else:
+                packed = pack_arrays(source, schema, key, decoders, classes is not None)
+            source, schema, found, line, file = packed
+            classes = found if classes is None else classes
+            options["provenance"] = "\n".join(text for text in (options.get("provenance"), line) if text)
+        plan = _Plan(source, schema, decoders, names, batched, key, order == "shuffle", seed, file)
         return _pack(plan, out, classes, workers, on_error, resume, start_method, progress, options)
 
 
@@ -158,7 +171,8 @@ def _pack(plan: _Plan, out: str | os.PathLike[str], classes: Iterable[str] | Non
 def _refuse_for_table(names: Sequence[str] | None, batched: bool) -> None:
     if names is not None or batched:
         option = "names=" if names is not None else "batched=True"
-        raise ArgumentError(f"{option} is not for tables, which have names and all rows; leave it out", "bad argument")
+        what = "is not for tables and groups of arrays, which have names and all rows"
+        raise ArgumentError(f"{option} {what}; leave it out", "bad argument")
 
 
 def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
@@ -200,9 +214,13 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
 class _Plan:
     """What a source is, and how its samples come out of it."""
 
-    def __init__(self, source: Any, schema: SchemaLike | None, names: Sequence[str] | None, batched: bool,
-                 key: str | Callable[[int, Any], str] | None, shuffled: bool, seed: int) -> None:
-        self.source, self.names, self.batched = source, names, batched
+    def __init__(self, source: Any, schema: SchemaLike | None, decoders: dict[str, Decoder], names: Sequence[str] | None,
+                 batched: bool, key: str | Callable[[int, Any], str] | None, shuffled: bool, seed: int,
+                 file: SourceFile | None) -> None:
+        self.file = file
+        if decoders:
+            source, schema = _one_by_one(source, schema, decoders, batched)
+        self.source, self.names, self.batched, self.decoders = source, names, batched, decoders
         self.key, self.shuffled, self.seed = key, shuffled, seed
         self.may_skip = False  # samples that cannot be packed: on_error=
         self.is_columns = isinstance(source, Mapping) and not batched
@@ -221,31 +239,8 @@ class _Plan:
             )
         features = getattr(source, "features", None)
         self.features = features if isinstance(features, Mapping) else {}
-        self.decoders: dict[str, Decoder] = {}
-        schema = self._with_decoders(schema)
-        self.schema = schema if schema is not None or not self.features else _schema_of_features(self.features)
-
-    def _with_decoders(self, schema: SchemaLike | None) -> SchemaLike | None:
-        """The schema with a Field in the place of each Image."""
-        if not isinstance(schema, Mapping) or not any(isinstance(spec, Image) for spec in schema.values()):
-            return schema
-        if self.is_columns or self.batched:
-            what = "columns" if self.is_columns else "batches"
-            raise ArgumentError(
-                f"libshard.Image is for samples one by one, and the source has {what}; give a list of dicts, such as "
-                "[{'image': x, 'label': y} for x, y in zip(images, labels)], or any dataset with an index",
-                "bad argument",
-            )
-        self.decoders = {name: Decoder(name, spec) for name, spec in schema.items() if isinstance(spec, Image)}
-        try:
-            return {**schema, **{name: decoder.field() for name, decoder in self.decoders.items()}}
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        for decoder in self.decoders.values():
-            decoder.close()
+        self.held = False  # a sample that cannot be copied waits to be written
+        self.schema = _with_features(schema, self.features)
 
     def _count(self) -> int | None:
         if self.is_columns:
@@ -258,15 +253,19 @@ class _Plan:
             return None
 
     def classes(self) -> list[str] | None:
-        """Names that the source has for the numbers in ``label``."""
+        """Names that the source has for the numbers in the label."""
         fields = parse(self.schema) if self.schema is not None else {}
-        if fields and not any(
-            f is None and n == "label" or f is not None and f.semantic == "label" for n, f in fields.items()
-        ):
+        label = next((n for n, f in fields.items() if f is not None and f.semantic == "label"), "label")
+        for name in fields:
+            if name != label and _is_class_label(self.features.get(name)):
+                warn_of_names(name, len(self.features[name].names), label if label in fields else None)
+        if fields and label not in fields:
             return None
         if not fields and self.names is not None and "label" not in self.names:
             return None
-        names = getattr(self.features.get("label"), "names", None) or getattr(self.source, "classes", None)
+        if label in fields and (f := fields[label]) is not None and f.semantic != "label":
+            return None
+        names = getattr(self.features.get(label), "names", None) or getattr(self.source, "classes", None)
         if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
             return None
         known = self.features or (self.source if self.is_columns else None)
@@ -309,10 +308,11 @@ class _Plan:
             self._write_samples(writer, show)
 
     def _write_samples(self, writer: Writer, show: _Progress) -> None:
-        for i, sample in self._samples():
+        for i, record, key, error in self.prepared(writer, self._samples()):
+            if error is not None:
+                raise error
             if i == self.count and not self.shuffled:
                 self._fail_length("yields more samples")
-            record, key = self._record(writer, i, sample)
             try:
                 writer.write(record, key)
             except RecordError as e:
@@ -325,19 +325,73 @@ class _Plan:
 
     def record(self, writer: Writer, i: int) -> tuple[Mapping[str, Any], str | None]:
         """Sample ``i`` of columns, or of a source with an index, and its key."""
-        if not self.is_columns:
-            return self._record(writer, i, self.source[i])
-        keys = self._keys_of_rows([i])
-        return {name: column[i] for name, column in self.columns(writer).items()}, keys[0] if keys else None
-
-    def _record(self, writer: Writer, i: int, sample: Any) -> tuple[Mapping[str, Any], str | None]:
-        record = self._named(sample, "sample")
-        key = self._key(i, sample, record)
-        record = self._chosen(writer, record)
-        if self.decoders:
-            given = [(name, decoder) for name, decoder in self.decoders.items() if name in record]
-            record = {**record, **{name: decoder.pixels(i, record[name]) for name, decoder in given}}
+        for _, record, key, error in self.prepared(writer, self.fetched([i])):
+            if error is not None:
+                raise error
         return record, key
+
+    def prepared(self, writer: Writer, samples: Iterator[_Sample]) -> Iterator[_Prepared]:
+        """What is to be written of each sample, in order: its number, record and key, or what was raised.
+
+        Images are with their decoders while the next samples are read.
+        """
+        waiting = collections.deque[_Prepared]()
+        more = True
+        try:
+            while more or waiting:
+                while more and (not waiting or self._may_wait(len(waiting))):
+                    i, sample, error = next(samples, (-1, None, None))
+                    more = i >= 0
+                    if more:
+                        waiting.append(self._prepare(writer, i, sample, error))
+                if waiting:
+                    yield self._with_pixels(*waiting.popleft())
+        finally:
+            for decoder in self.decoders.values():
+                decoder.forget()
+
+    def _may_wait(self, waiting: int) -> bool:
+        """May the next sample be read before the last one is written?"""
+        if not self.decoders or self.held or waiting > AHEAD_MAX:
+            return False
+        return not any(decoder.is_full() for decoder in self.decoders.values())
+
+    def _prepare(self, writer: Writer, i: int, sample: Any, error: Exception | None) -> _Prepared:
+        if error is None:
+            try:
+                if self.is_columns:
+                    keys = self._keys_of_rows([i])
+                    return i, {n: column[i] for n, column in self.columns(writer).items()}, keys and keys[0], None
+                record = self._named(sample, "sample")
+                key = self._key(i, sample, record)
+                record = self._chosen(writer, record)
+            except Exception as e:
+                return i, None, None, e
+            return i, self._put_images(i, record) if self.decoders else record, key, None
+        return i, None, None, error
+
+    def _put_images(self, i: int, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A copy of the rest, which the source may overwrite when it makes the next sample."""
+        rest = {name: value for name, value in record.items() if name not in self.decoders}
+        try:
+            rest, self.held = copy.deepcopy(rest), False
+        except Exception:  # such as a memoryview
+            self.held = True
+        for name, decoder in self.decoders.items():
+            if name in record:
+                decoder.put(i, record[name])
+                rest[name] = None
+        return rest
+
+    def _with_pixels(self, i: int, record: Any, key: str | None, error: Exception | None) -> _Prepared:
+        if error is None and self.decoders:
+            for name, decoder in self.decoders.items():
+                if name in record:
+                    try:
+                        record[name] = decoder.get()
+                    except (RecordError, MemoryError) as e:  # the others have an image of this sample, too
+                        error = error or e
+        return i, record, key, error
 
     def _fail_length(self, what: str) -> NoReturn:
         raise ArgumentError(
@@ -346,17 +400,30 @@ class _Plan:
             "bad argument",
         )
 
-    def _samples(self) -> Iterator[tuple[int, Any]]:
+    def _samples(self) -> Iterator[_Sample]:
         if self.shuffled:
             assert self.count is not None
             for first in range(0, self.count, 4096):
-                for i in _core.shuffle(self.seed, self.count, first, min(4096, self.count - first)).tolist():
-                    yield i, self.source[i]
+                yield from self.fetched(_core.shuffle(self.seed, self.count, first, min(4096, self.count - first)).tolist())
         elif self.indexed and not hasattr(self.source, "__iter__"):
-            for i in range(self.count or 0):
-                yield i, self.source[i]
+            yield from self.fetched(range(self.count or 0))
         else:
-            yield from enumerate(self.source)
+            i = -1
+            try:
+                for i, sample in enumerate(self.source):
+                    yield i, sample, None
+            except Exception as e:
+                yield i + 1, None, e
+
+    def fetched(self, numbers: Iterable[int]) -> Iterator[_Sample]:
+        """Samples of a source with an index; of columns, only the numbers."""
+        for i in numbers:
+            try:
+                sample = None if self.is_columns else self.source[i]
+            except Exception as e:
+                yield i, None, e
+            else:
+                yield i, sample, None
 
     def _chosen(self, writer: Writer, record: Mapping[str, Any], lengths: bool = False) -> Mapping[str, Any]:
         """The items that are fields.  With ``lengths`` also those that say how long others are."""
@@ -483,17 +550,74 @@ def _take(column: Any, rows: list[int] | slice) -> Any:
     return column[rows]
 
 
+# ---- images ----
+
+
+class _Rows:
+    """Columns as samples, since images are decoded one by one."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self.columns, self.count = columns, count_rows(columns)
+        self.open_group = getattr(columns, "open_group", None)  # an open file of the caller
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Rows, (self.columns,)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return {name: column[i] for name, column in self.columns.items()}
+
+
+def _one_by_one(source: Any, schema: Any, decoders: Mapping[str, Decoder], batched: bool) -> tuple[Any, SchemaLike]:
+    """A source of samples with the bytes of images, and a schema for it."""
+    if batched:
+        raise ArgumentError(
+            "libshard.Image is for samples one by one, and the source has batches; give the dataset itself, such as "
+            "loader.dataset",
+            "bad argument",
+        )
+    if isinstance(source, Mapping):
+        for name, spec in schema.items():
+            if spec is None and name in source and name != "label":
+                schema = {**schema, name: infer(name, source[name], rows=True)}
+        return _Rows(source), schema
+    features = getattr(source, "features", None)
+    kinds = {name: type(features[name]) for name in decoders if name in features} if isinstance(features, Mapping) else {}
+    for name, kind in kinds.items():
+        if kind.__name__ == "Image" and hasattr(source, "cast_column"):
+            if (getattr(source, "format", None) or {}).get("type") == "custom":
+                raise ArgumentError(
+                    f"field {show(name)}: the dataset has a transform, which would get the bytes of images instead of "
+                    "images; give dataset.with_format(None) for the dataset without it",
+                    "bad argument",
+                )
+            source = source.with_format(None).cast_column(name, kind(decode=False))
+    return source, schema
+
+
 # ---- Hugging Face ----
 
 
-def _schema_of_features(features: Mapping[str, Any]) -> dict[str, Field | None]:
-    """What features say.  None for a field that the first record is to tell."""
-    return {name: _field_of_feature(name, feature) for name, feature in features.items()}
+def _with_features(schema: SchemaLike | None, features: Mapping[str, Any]) -> SchemaLike | None:
+    """A schema, and what features say of the fields that it leaves open.  None for one that the first record is to tell."""
+    if isinstance(schema, Mapping):
+        told = {n: _field_of_feature(n, features[n], "label") for n, spec in schema.items() if spec is None and n in features}
+        return {**schema, **told}
+    if schema is not None or not features:
+        return schema
+    label = label_of([name for name, feature in features.items() if _is_class_label(feature)])
+    return {name: _field_of_feature(name, feature, label) for name, feature in features.items()}
 
 
-def _field_of_feature(name: str, feature: Any) -> Field | None:
-    if hasattr(feature, "names") and hasattr(feature, "str2int"):
-        return Field(name, "int64", (), semantic="label" if name == "label" else "none")
+def _is_class_label(feature: Any) -> bool:
+    return hasattr(feature, "names") and hasattr(feature, "str2int")
+
+
+def _field_of_feature(name: str, feature: Any, label: str | None) -> Field | None:
+    if _is_class_label(feature):
+        return Field(name, "int64", (), semantic="label" if name == label else "none")
     dtype = dtype_name(getattr(feature, "dtype", None) or "")
     shape = getattr(feature, "shape", None)
     if dtype and isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):  # Array2D to Array5D

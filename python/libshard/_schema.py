@@ -180,8 +180,8 @@ def _from_spec(name: Any, spec: Any) -> Field:
 
         if isinstance(dtype, Image):
             fail(
-                f"field {show(name)}: libshard.Image is for libshard.pack() and samples one by one, not for a Writer, "
-                "tables or columns; give samples that are dicts to pack()"
+                f"field {show(name)}: libshard.Image is for libshard.pack(), not for a Writer; give the samples, columns or "
+                "table to pack()"
             )
         fail(f"field {show(name)}: dtype {show(dtype)}; must be one of {', '.join(_DTYPES)}")
     if not isinstance(shape, (tuple, list)):

@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Container, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ._description import Field
 from ._errors import ArgumentError, MismatchError, of_system
-from ._options import show
-from ._schema import SchemaLike, dtype_name, parse, with_meaning
+from ._options import show, stack_level
+from ._schema import SchemaLike, dtype_name, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ._dataset import Dataset
 
 _LINE = "columns "
+_FILE_TYPES = ("binary", "large_binary", "fixed_size_binary", "struct<bytes: ", "struct({'bytes':", "object")
 
 
 class Packed(NamedTuple):
@@ -35,6 +37,25 @@ class Packed(NamedTuple):
     schema: dict[str, Field | None]
     classes: Sequence[str] | None
     provenance: str
+    file: SourceFile | None = None
+
+
+class SourceFile:
+    """A file or folder that a source reads."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+
+    def release(self) -> None:
+        """Close what is open, before this process forks."""
+
+    def state(self) -> list[int]:
+        """Files, their bytes and the time of the newest: if it has changed, so have samples perhaps."""
+        places = [self.path]
+        for folder, _, names in os.walk(self.path):
+            places += [os.path.join(folder, name) for name in names]
+        states = [os.stat(place) for place in places if not os.path.isdir(place)]
+        return [len(states), sum(s.st_size for s in states), max((s.st_mtime_ns for s in states), default=0)]
 
 
 class _Wide:
@@ -66,7 +87,7 @@ def read_table(path: str | os.PathLike[str]) -> Any:
         _refuse(f"{name}: reading it needs pyarrow", "pip install pyarrow")
     try:
         os.stat(name)
-        if name.endswith(".parquet"):
+        if name.lower().endswith(".parquet"):
             return parquet.read_table(name)
         mapped = pyarrow.memory_map(name)
         try:
@@ -81,30 +102,104 @@ def read_table(path: str | os.PathLike[str]) -> Any:
 
 
 def is_table_file(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike)) and str(source).endswith((".parquet", ".arrow"))
+    return isinstance(source, (str, os.PathLike)) and str(source).lower().endswith((".parquet", ".arrow"))
 
 
-def _named_by_hugging_face(table: Any, name: str) -> Sequence[str] | None:
-    """Names of classes in what Hugging Face writes into the metadata of a file."""
+class _Files:
+    """The files of a column of images, of which one at a time becomes an object of Python."""
+
+    def __init__(self, column: Any) -> None:
+        self.column = column
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, i: int) -> Any:
+        value = self.column[i]
+        return value.as_py() if hasattr(value, "as_py") else value
+
+
+def _files(table: Any, place: int, name: str) -> Any:
+    """A column of bytes, or of Hugging Face's {"bytes", "path"}."""
+    kind = _module(table)
+    if kind == "pandas":
+        column = table.iloc[:, place]
+        dtype, missing = column.dtype, int(column.isna().sum())
+    elif kind == "polars":
+        column = table.to_series(place)
+        dtype, missing = column.dtype, column.null_count()
+    else:
+        column = table.column(place)
+        dtype, missing = column.type, column.null_count
+    _refuse_nulls(name, dtype, missing, len(column))
+    if not str(dtype).lower().startswith(_FILE_TYPES):
+        what = f"column {show(name)} ({dtype}) is not files of images, which libshard.Image decodes"
+        _refuse(what, 'give their bytes, or a struct of "bytes" and "path"; arrays of pixels need a type such as u8[32,32,3]')
+    return column.tolist() if kind == "pandas" else _Files(column)
+
+
+def _classes_in(table: Any) -> dict[str, list[str]]:
+    """Names of classes in what Hugging Face writes into the metadata of a file, by column."""
     schema = getattr(table, "schema", None)
     text = (getattr(schema, "metadata", None) or {}).get(b"huggingface") if _module(table) == "pyarrow" else None
+    found = dict[str, list[str]]()
     if text is None:
-        return None
+        return found
     try:
-        feature = json.loads(text).get("info", {}).get("features", {}).get(name, {})
-        names = feature["names"] if feature.get("_type") == "ClassLabel" else None
+        for name, feature in (json.loads(text).get("info", {}).get("features") or {}).items():
+            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
+                found[name] = [*map(str, feature["names"])]
     except (ValueError, KeyError, TypeError, AttributeError):
-        what = f"column {show(name)}: the metadata 'huggingface' of its table does not read as features"
+        what = "the metadata 'huggingface' of the table does not read as features"
         _refuse(what, "give classes=[...] and a table without them: table.replace_schema_metadata(None)")
-    return names if isinstance(names, list) else None
+    return found
+
+
+def _told(table: Any) -> tuple[dict[str, Field], dict[str, list[str]], list[str] | None]:
+    """Of a table that libshard.export wrote: its fields, the names of stacked columns, and those of classes."""
+    schema = getattr(table, "schema", None)
+    metadata = (getattr(schema, "metadata", None) or {}) if _module(table) == "pyarrow" else {}
+    said = {name: metadata.get(b"libshard." + name.encode()) for name in ("schema", "columns", "classes")}
+    try:
+        found = {name: json.loads(text) for name, text in said.items() if text is not None}
+        fields = {f["name"]: Field(**{**f, "shape": tuple(f["shape"])}) for f in found.get("schema", [])}
+        parse([*fields.values()] or "x:u8")  # are they fields?
+        columns = {str(field): [*map(str, names)] for field, names in found.get("columns", {}).items()}
+        return fields, columns, found.get("classes")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        what = "the metadata 'libshard' of the table do not read as those of libshard.export"
+        _refuse(what, "give a schema, and a table without them: table.replace_schema_metadata(None)")
+
+
+def label_of(named: Sequence[str]) -> str | None:
+    """Which of the columns whose numbers have names is the label?"""
+    if "label" in named or not named:
+        return "label"
+    if len(named) > 1:
+        _refuse(
+            f"the source has names for the classes of {', '.join(map(show, named))}, and none of these is called 'label'",
+            "say which is the label, by a schema such as "
+            f"{{{named[0]!r}: libshard.Field({named[0]!r}, 'int64', (), semantic='label'), ...}}",
+        )
+    return named[0]
+
+
+def warn_of_names(name: str, count: int, label: str | None) -> None:
+    """Only the label of a dataset has names of classes."""
+    warnings.warn(
+        f"{show(name)} is packed without the names of its {count} classes, since only a label has names, and "
+        f"{'there is none' if label is None else f'that is {label!r}'}; libshard.Field({name!r}, 'int64', (), semantic='label') "
+        "in the schema makes it the label",
+        stacklevel=stack_level(),
+    )
 
 
 def _module(source: Any) -> str:
     return type(source).__module__.partition(".")[0]
 
 
-def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
-    """Read a table: all columns, or those that a schema chooses."""
+def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Container[str] = ()) -> Packed:
+    """Read a table: all columns, or those that a schema chooses.  ``images``: columns of files."""
     names = _names(table)
     wanted = None if schema is None else parse(schema)
     absent = [n for n, f in (wanted or {}).items() if n not in names and not (f and f.semantic == "length")]
@@ -125,27 +220,38 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
             f"the DataFrame's index {show(index[0])} is not one of its columns, and would be lost",
             "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
         )
+    told, told_columns, told_classes = _told(table)
+    if wanted is None and told:
+        wanted = {name: told.get(name) for name in names if name != key}
     classes: Sequence[str] | None = None
     columns: dict[str, Any] = {}
     numbers: dict[str, list[str]] = {}  # by dtype: the columns that are stacked
     fields: dict[str, Field | None] = {}
     is_key = key if isinstance(key, str) else None
+    named = {name: found for name, found in _classes_in(table).items() if name in names}
+    label = named_label(wanted) if wanted is not None else "label" if "label" in names else label_of([*named])
     for place, name in enumerate(names):
         if wanted is not None and name not in wanted and name != is_key:
             continue
+        if name in images and name != is_key:
+            columns[name] = _files(table, place, name)
+            continue
         values, found = _READERS[_module(table)](table, place, name)
-        if found is not None and wanted is None and name != "label" and name != is_key:
+        found = named.get(name) if found is None else found
+        if found is not None and wanted is None and name != label and name != is_key and name not in named:
             what = f"column {show(name)} is a category, and only the column 'label' may be one"
             _refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
-        if name == "label" and name != is_key and _is_label(wanted):
-            classes = found if found is not None else _named_by_hugging_face(table, name)
+        if name == label and name != is_key:
+            classes = found if found is not None else told_classes
+        elif found is not None and name in named and name != is_key:
+            warn_of_names(name, len(found), label)
         columns[name] = values
         if name == is_key or wanted is not None:
             continue
         dtype = dtype_name(getattr(values, "dtype", None) or "")
-        if dtype and getattr(values, "ndim", 0) == 1 and name != "label":
+        if dtype and getattr(values, "ndim", 0) == 1 and name != label:
             numbers.setdefault(dtype, []).append(name)
-        fields[name] = with_meaning(name, "int64", ()) if name == "label" and found is not None else None
+        fields[name] = Field(name, "int64", (), semantic="label") if name == label and found is not None else None
     stacked = {dtype: group for dtype, group in numbers.items() if len(group) > 1}
     for dtype, group in stacked.items():
         if dtype in names:  # or column(dtype) would be either
@@ -159,13 +265,17 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any) -> Packed:
         before = sum(name not in group for name in list(fields)[:place])
         fields = dict([*kept[:before], (dtype, Field(dtype, dtype, (len(group),))), *kept[before:]])
         columns[dtype] = wide
-    lines = "".join(f"{_LINE}{dtype} {json.dumps(group)}\n" for dtype, group in stacked.items())
+    again = {name: told_columns[name] for name in columns if name in told_columns and name != is_key}
+    again = {name: group for name, group in again.items() if getattr(columns[name], "shape", ())[1:] == (len(group),)}
+    lines = "".join(f"{_LINE}{name} {json.dumps(group)}\n" for name, group in {**again, **stacked}.items())
     return Packed(columns, wanted if wanted is not None else fields, classes, lines)
 
 
-def _is_label(wanted: dict[str, Field | None] | None) -> bool:
-    field = None if wanted is None else wanted.get("label")
-    return field is None or field.semantic == "label"
+def named_label(wanted: Mapping[str, Field | None]) -> str | None:
+    """The field of a schema that is the label, also if the first record is to tell what it is."""
+    if "label" in wanted and wanted["label"] is None:
+        return "label"
+    return next((name for name, field in wanted.items() if field is not None and field.semantic == "label"), None)
 
 
 def _names(table: Any) -> list[str]:
@@ -198,7 +308,7 @@ def _refuse_dtype(name: str, dtype: Any) -> NoReturn:
     elif "decimal" in text:
         remedy = "give float64 or text, whichever is exact enough"
     elif text.startswith("struct<bytes: binary"):
-        remedy = "it has images as files: pack datasets.Dataset.from_parquet(path), which decodes them"
+        remedy = f"it has images as files, which libshard.Image decodes: say {{{name!r}: libshard.Image(resize=256, crop=224), ...}}"
     elif text.startswith(("list", "large_list", "struct", "map")):
         remedy = "give each of its items a column of its own, or a column of arrays with a type in the schema"
     _refuse(f"column {show(name)} ({dtype}) is not numbers or text", remedy)
@@ -264,9 +374,12 @@ def _of_arrow(table: Any, place: int, name: str) -> _Column:
         return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), None
     if text.startswith("fixed_size_list"):
         parts = column.combine_chunks() if hasattr(column, "chunks") else column
-        flat = parts.flatten()
-        _refuse_nulls(name, dtype, flat.null_count, len(flat))
-        return flat.to_numpy(zero_copy_only=False).reshape(len(column), dtype.list_size), None
+        shape = [len(column)]
+        while hasattr(parts.type, "list_size") and parts.type.list_size > 0:
+            shape.append(parts.type.list_size)
+            parts = parts.flatten()
+            _refuse_nulls(name, dtype, parts.null_count, len(parts))
+        return parts.to_numpy(zero_copy_only=False).reshape(shape), None
     if text in ("string", "large_string", "string_view", "binary", "large_binary") or text.startswith(
         ("list", "large_list", "fixed_size_binary")
     ):

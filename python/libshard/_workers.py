@@ -170,14 +170,12 @@ class _Shards(Writer):
     def _fill(self, k: int, plan: _Plan, bad: Callable[[int, Exception], None], done: Callable[[int], None],
               skipped: list[list[Any]]) -> tuple[int, Future[str]]:
         compared = None
-        for at, i in enumerate(self.numbers(k, plan)):
-            try:
-                record, key = plan.record(self, i)
-            except Exception as e:
-                if isinstance(e, MemoryError) or isinstance(e, OSError) and e.errno in _OF_THE_PROCESS:
-                    raise _BadSample(i, e) from e
-                bad(i, e)
-                skipped.append([i, _text(e)])
+        for at, (i, record, key, error) in enumerate(plan.prepared(self, plan.fetched(self.numbers(k, plan)))):
+            if error is not None:
+                if isinstance(error, MemoryError) or isinstance(error, OSError) and error.errno in _OF_THE_PROCESS:
+                    raise _BadSample(i, error) from error
+                bad(i, error)
+                skipped.append([i, _text(error)])
                 continue
             try:
                 self.write(record, key)
@@ -514,6 +512,7 @@ class _Job:
             "length": self.count,
             "schema": [dataclasses.asdict(f) for f in writer._layout.named],
             "source": type(plan.source).__qualname__,
+            "files of the source": plan.file and plan.file.state(),
             "names": plan.names,
             "key": plan.key if plan.key is None or isinstance(plan.key, str) else "a function",
             "classes": writer._classes,
@@ -618,6 +617,8 @@ class _Job:
                     "data. Open it in __getitem__, in each process, and give the whole schema, so that nothing is read "
                     "before; or use start_method='spawn'"
                 )
+            if self.plan.file is not None:
+                self.plan.file.release()
             _Crew(self, todo).run()
 
     def _bad(self, i: int, e: Exception) -> None:

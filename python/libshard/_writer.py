@@ -253,6 +253,8 @@ class Writer:
             )
         done = _open_dataset(self._shown)
         _warn_of_alike(done)
+        if self._keys:
+            _warn_of_repeats(self._shown)
         return done
 
     def abort(self) -> None:
@@ -539,6 +541,20 @@ def _warn_of_alike(dataset: Dataset) -> None:
         said = f"{len(pairs):,} pairs of classes {differ} each; where two are one, give them one name: "
         said += ", ".join(named) + (f", and {len(pairs) - 3:,} more" if len(pairs) > 3 else "")
     warnings.warn(said, stacklevel=stack_level())
+
+
+def _warn_of_repeats(path: str) -> None:
+    """A key that several records have may be a record that is there twice."""
+    with _open_dataset(path) as dataset:  # which keeps 16 bytes for each key
+        count, first, second = dataset._repeated_key()
+        if second is None:
+            return
+        warnings.warn(
+            f"{path}: {count:,} record{'s have' if count > 1 else ' has'} the key of an earlier one; the first of them is record "
+            f"{second}, with {show(dataset.key(second))} as record {first}. ds.by_key() refuses such a key; if records were "
+            "packed twice, take them out",
+            stacklevel=stack_level(),
+        )
 
 
 def _provenance(text: str) -> str:

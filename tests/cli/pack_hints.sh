@@ -214,6 +214,7 @@ grep -q "^shardpack: .: no image has a label; " err || die "$(cat err)"
 
 mkdir other
 USE="read its records in Python, and give them to libshard.pack(); docs/PYTHON.md shows how"
+GIVE="give it to libshard.pack() in Python, which reads it; docs/MIGRATING.md shows how"
 convert() { # KIND: the command that packs such a file
 	echo "pack the images in it with \`python -m libshard.convert $1 SRC OUT\`; docs/MIGRATING.md says more"
 }
@@ -225,15 +226,15 @@ while IFS='|' read -r name what; do
 done <<END
 a.tfrecord|is a file of TFRecord, which \`shardpack images\` does not read; $(convert tfrecord)
 a.tfrecord-00000-of-00002|is a file of TFRecord, which \`shardpack images\` does not read; $(convert tfrecord)
-data.arrow|is a table of Arrow, which \`shardpack images\` does not read; $USE
+data.arrow|is a table of Arrow, which \`shardpack images\` does not read; $GIVE
+data.feather|is a table of Arrow, which \`shardpack images\` does not read; $USE
 shard.00000.mds|is a shard of MosaicML Streaming, which \`shardpack images\` does not read; $(convert mds)
 train.beton|is a dataset of FFCV, which \`shardpack images\` does not read; $(convert beton)
 train.rec|is a file of RecordIO, which \`shardpack images\` does not read; $(convert recordio)
 data.mdb|is a database of LMDB, which \`shardpack images\` does not read; $(convert lmdb)
 a.MP4|is a video, which \`shardpack images\` does not read; write its frames as images, for example with ffmpeg, \
 and pack their folder
-a.h5|is a file of HDF5, which \`shardpack images\` does not read; write its arrays as .npy, and pack them with \
-\`shardpack array\`
+a.h5|is a file of HDF5, which \`shardpack images\` does not read; $GIVE
 END
 : >other/a.parquet
 run 1 "$PACK" images other/a.parquet -o no "${ARGS[@]}"

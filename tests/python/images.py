@@ -4,6 +4,7 @@
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import unittest
@@ -148,31 +149,184 @@ class Images(unittest.TestCase):
             with self.assertRaises(libshard.ArgumentError) as caught:
                 libshard.pack(Samples(self.files), schema(**options), "refused")
             self.assertIn(says, str(caught.exception))
-        with self.assertRaisesRegex(libshard.ArgumentError, "source has columns"):
-            libshard.pack({"image": [b""], "label": [1]}, schema(), "refused")
         with self.assertRaisesRegex(libshard.ArgumentError, "source has batches"):
             libshard.pack([{"image": [b""], "label": [1]}], schema(), "refused", batched=True)
         with self.assertRaisesRegex(libshard.ArgumentError, "libshard.Image is for libshard.pack"):
             libshard.Writer("refused", schema())
         self.assertFalse(os.path.exists("refused"))
 
-    def test_killed(self):
-        def kill(number):
-            return lambda: [os.kill(pid, number) for pid in children()]
+    def test_columns(self):
+        data = [f.read_bytes() for f in self.files]
+        want = self.pack(Samples(self.files), "samples").id
+        for columns in ({"image": data, "label": [*range(4)]}, {"label": np.arange(4), "image": tuple(data), "more": [0] * 4}):
+            for workers in (None, 0, 2):
+                self.assertEqual(self.pack(columns, "columns", workers=workers).id, want)
+        options = {"resize": 32, "crop": 24}
+        named = {"image": data, "label": list("abcd"), "text": [f"x{i}" for i in range(4)], "name": list("wxyz")}
+        ds = libshard.pack(named, {"image": libshard.Image(**options), "label": None, "text": None}, "named", key="name",
+                           classes=[*"abcd"])  # fmt: skip
+        self.assertEqual([(ds.key(i), ds.classes[r["label"]], r["text"]) for i, r in enumerate(ds)],
+                         [("wxyz"[i], "abcd"[i], f"x{i}") for i in range(4)])  # fmt: skip
+        self.assertNotEqual(self.pack({"image": data[::-1], "label": [*range(4)]}, "columns").id, want)
 
-        with self.assertRaisesRegex(libshard.OutOfMemoryError, "sample 2, .*killed by signal 9"):
-            self.pack(Samples(self.files, 2, kill(signal.SIGKILL)), "killed")
-        with self.assertRaisesRegex(libshard.RecordError, "sample 2, .*shardpack decode.*killed by signal 11"):
-            self.pack(Samples(self.files, 2, kill(signal.SIGSEGV)), "killed")
-        with self.assertRaises(libshard.RecordError) as caught:  # memory is not the fault of the sample
-            self.pack(Samples(self.files, 2, kill(signal.SIGKILL)), "killed", on_error="skip")
-        self.assertIn("sample 2", str(caught.exception))
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            ds = self.pack(Samples(self.files, 2, kill(signal.SIGSEGV)), "skipped", on_error="skip")
-        self.assertEqual([int(ds[i]["label"]) for i in range(len(ds))], [0, 1, 3])
-        self.assertIn("killed by signal 11", str(told[-1].message))
+    def test_two_images_in_a_record(self):
+        """One has a bad file: the other one stays in step."""
+        rows = [{"a": f.read_bytes(), "b": g.read_bytes(), "n": i} for i, (f, g) in enumerate(zip(self.files, self.files[::-1]))]
+        kind = libshard.Image(resize=32, crop=24)
+        want = libshard.pack(rows, {"a": kind, "b": kind, "n": "i64"}, "two")
+        for i in range(4):
+            self.assertEqual(bytes(want[i]["a"]), bytes(want[3 - i]["b"]))
+        rows += [{**rows[0], "a": b"bad"}, {**rows[1], "b": "no"}, {"a": rows[0]["a"], "n": 7}, *rows]
+        with self.assertWarnsRegex(UserWarning, "3 of 11 samples"):
+            ds = libshard.pack(rows, {"a": kind, "b": kind, "n": "i64"}, "skipped", replace=True, on_error="skip")
+        for i in range(8):
+            for name in ("a", "b", "n"):
+                self.assertEqual(bytes(ds[i][name]), bytes(want[i % 4][name]))
+
+    def test_samples_that_wait(self):
+        """Some are read while others are decoded, and no more than a few.  A source may use its memory again."""
+        data = [f.read_bytes() for f in self.files] * 8
+        written, ahead, kinds = [], [], ("array", "list", "memoryview")
+
+        class Again:
+            def __init__(self, kind):
+                self.kind, self.read, self.image = kind, 0, bytearray(max(map(len, data)))
+                self.x, self.record = np.zeros(3, "i8"), {}
+
+            def __iter__(self):
+                for i, one in enumerate(data):
+                    self.read += 1
+                    self.image[: len(one)] = one
+                    self.x[:] = i
+                    x = {"array": self.x, "list": self.x.tolist(), "memoryview": memoryview(self.x)}[self.kind]
+                    self.record |= {"image": memoryview(self.image)[: len(one)], "x": x}
+                    yield self.record
+
+        write = libshard.Writer.write
+        for kind in kinds:
+            source = Again(kind)
+
+            def note(writer, record, key=None, source=source):
+                ahead.append(source.read - len(written))
+                written.append(record)
+                write(writer, record, key)
+
+            written.clear(), ahead.clear()
+            with mock.patch.object(libshard.Writer, "write", note):
+                ds = libshard.pack(source, {"image": libshard.Image(resize=32, crop=24), "x": "i64[3]"}, kind)
+            self.assertEqual(max(ahead), 1 if kind == "memoryview" else 9)
+            for i in range(32):
+                self.assertEqual(ds[i]["x"].tolist(), [i] * 3)
+                self.assertEqual(bytes(ds[i]["image"]), bytes(ds[i % 4]["image"]))
+        with mock.patch("libshard._images._AHEAD_BYTES_MAX", 10000), mock.patch.object(libshard.Writer, "write", note):
+            written.clear(), ahead.clear(), source.__init__("list")
+            libshard.pack(source, {"image": libshard.Image(resize=32, crop=24), "x": "i64[3]"}, "few")
+        self.assertLess(max(ahead), 9)
+
+    def test_errors_come_in_order(self):
+        """Sample 3 raises when it is read, and by then nobody has decoded sample 1, which is bad."""
+        data = [f.read_bytes() for f in self.files]
+
+        def fail():
+            raise ZeroDivisionError("at 3")
+
+        source = Samples([data[0], b"bad", data[2], data[3]], 3, fail)
+        with self.assertRaisesRegex(libshard.RecordError, "sample 1, field 'image'"):
+            self.pack(source, "order")
+        with self.assertRaisesRegex(libshard.RecordError, "sample 1 of the source"):
+            self.pack(source, "order", workers=0)
+        with self.assertRaisesRegex(ZeroDivisionError, "at 3"):
+            self.pack(Samples(data, 3, fail), "order")
+        with self.assertRaisesRegex(ZeroDivisionError, "at 3"):
+            self.pack((sample for sample in Samples(data, 3, fail)), "order")
+        told = []
+        with self.assertWarnsRegex(UserWarning, "2 of 4 samples"):
+            ds = self.pack(source, "some", on_error=lambda i, e: told.append((i, type(e))))
+        self.assertEqual(told, [(1, libshard.RecordError), (3, ZeroDivisionError)])
+        self.assertEqual([int(r["label"]) for r in ds], [0, 2])
+
+    def test_a_decoder_that_ends(self):
+        """At one image, and with others that it was given ahead: these are decoded by the next one."""
+        fake = (
+            "import mmap, os, struct, sys\n"
+            f"print('shardpack {libshard.__version__} u8 hwc 1,1,3', flush=True)\n"
+            "read, write = sys.stdin.buffer.read, sys.stdout.buffer.write\n"
+            "n, memory = 0, None\n"
+            "while head := read(8):\n"
+            "    memory = memory or mmap.mmap(int(sys.argv[-1].removeprefix('--memory=')), 0)\n"
+            "    data = read(struct.unpack('<Q', head)[0])\n"
+            "    if data[:4] == b'kill':\n"
+            "        os.kill(os.getpid(), int(data[4:]))\n"
+            "    at, n = n % (len(memory) // 3) * 3, n + 1\n"
+            "    memory[at : at + 3] = data[:1] * 3\n"
+            "    write(struct.pack('<cQQ', b'P', 0, 0))\n"
+            "    sys.stdout.buffer.flush()\n"
+        )
+        pathlib.Path("fake.py").write_text(fake)
+        os.makedirs("fakes", exist_ok=True)
+        path = pathlib.Path("fakes/shardpack")
+        path.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{os.path.abspath('fake.py')}' \"$@\"\n")
+        path.chmod(0o755)
+        large = b"x" * 300000  # several times a pipe of 64 KiB
+        files = [b"a", large, b"kill%d" % signal.SIGSEGV, b"b" + large, b"c", b"kill%d" % signal.SIGSEGV, b"d"]
+        with mock.patch.object(sys, "executable", os.path.abspath("fakes/python3")), \
+             mock.patch("libshard._images._program", return_value=os.path.abspath("fakes/shardpack")):  # fmt: skip
+            for pipe_bytes in (4096, 1 << 20):
+                with mock.patch("libshard._images._PIPE_BYTES", pipe_bytes):
+                    with self.assertRaisesRegex(libshard.RecordError, "sample 2, .*shardpack decode.*killed by signal 11"):
+                        libshard.pack(Samples(files), schema(), "ends", replace=True)
+                    with self.assertWarnsRegex(UserWarning, "2 of 7 samples were left out, .*the first is sample 2: "):
+                        ds = libshard.pack(Samples(files), schema(), "ends", replace=True, on_error="skip")
+                    self.assertEqual([(int(r["label"]), bytes(r["image"])[:1]) for r in ds],
+                                     [(0, b"a"), (1, b"x"), (3, b"b"), (4, b"c"), (6, b"d")])  # fmt: skip
+            files[2] = b"kill%d" % signal.SIGKILL
+            with self.assertRaisesRegex(libshard.OutOfMemoryError, "sample 2, .*killed by signal 9"):
+                libshard.pack(Samples(files), schema(), "ends", replace=True)
+            with self.assertRaises(libshard.RecordError) as caught:  # memory is not the fault of the sample
+                libshard.pack(Samples(files), schema(), "ends", replace=True, on_error="skip")
+            self.assertIn("sample 2", str(caught.exception))
+
+    def test_a_decoder_that_is_killed_between_images(self):
+        def kill():
+            for pid in children():
+                os.kill(pid, signal.SIGSEGV)
+
+        with self.assertWarnsRegex(UserWarning, "1 of 4 samples.*killed by signal 11"):
+            ds = self.pack(Samples(self.files, 2, kill), "skipped", on_error="skip")
+        left_out = {0, 1, 2, 3} - {int(r["label"]) for r in ds}  # the first one that it had not answered
+        self.assertTrue(len(left_out) == 1 and max(left_out) <= 2, left_out)
         self.assertEqual(len(self.pack(Samples(self.files, 2, lambda: None), "alive")), 4)
+
+    def test_the_program_alone(self):
+        """Pixels come by the pipe as in shared memory, which has to be large enough."""
+        command = [PACK, "decode", "--resize", "32", "--crop", "24"]
+        data = [f.read_bytes() for f in self.files]
+        want = self.pack(Samples(self.files), "alone")
+        asked = b"".join(len(d).to_bytes(8, "little") + d for d in [data[0], b"bad", *data[1:]])
+        piped = subprocess.run(command, input=asked, stdout=subprocess.PIPE, check=True).stdout.partition(b"\n")[2]
+        size, pixels, kinds = 24 * 24 * 3, [], b""
+        while piped:
+            kind, sentence, count = struct.unpack("<cQQ", piped[:17])
+            kinds += kind
+            pixels += [piped[17 + sentence :][:count]] if count else []
+            piped = piped[17 + sentence + count :]
+        self.assertEqual(kinds, b"PBPPP")
+        self.assertEqual(pixels, [bytes(r["image"]) for r in want])
+        for places in (0, 1, 3, 5):
+            memory = os.memfd_create("test")
+            os.ftruncate(memory, places * size)
+            run = subprocess.run([*command, f"--memory={memory}"], input=asked, capture_output=True, pass_fds=[memory])
+            if places == 0:
+                self.assertEqual(run.returncode, 2)
+                self.assertRegex(run.stderr, f"--memory {memory}: has 0 bytes; an image needs {size}".encode())
+            else:  # image n lies at place n modulo their number, and number 1 is bad
+                last = {n % places: pixels[n - (n > 1)] for n in range(5) if n != 1}
+                for place, wanted in last.items() if places != 1 else [(0, pixels[-1])]:
+                    self.assertEqual(os.pread(memory, size, place * size), wanted, (places, place))
+            os.close(memory)
+        run = subprocess.run([*command, "--memory=77"], input=asked, capture_output=True)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn(b"--memory 77: Bad file descriptor", run.stderr)
 
     def test_interrupted(self):
         def interrupt():
@@ -214,6 +368,18 @@ class Images(unittest.TestCase):
                     self.pack(Samples(self.files), "program")
             fake(f"exec '{PACK}' \"$@\"")
             self.assertEqual(len(self.pack(Samples(self.files), "program")), 4)
+
+            def lose():  # after the decoder of the first shards has ended at an image
+                os.rename("bin/shardpack", "bin/lost")
+                for pid in children():
+                    os.kill(pid, signal.SIGSEGV)
+
+            for options, says in (({}, "killed by signal 11"), ({"on_error": "skip"}, "needs the program shardpack")):
+                fake(f"exec '{PACK}' \"$@\"")
+                with mock.patch.dict(os.environ, PATH="/nowhere"):
+                    with self.assertRaisesRegex(libshard.Error, says):
+                        self.pack(Samples(self.files * 9, 2, lose), "lost", **options)
+                self.assertFalse(os.path.exists("lost/dataset.manifest"))
 
 
 if __name__ == "__main__":

@@ -361,6 +361,20 @@ class Sources(Case):
         )
         self.assertEqual([f"n{r['x']}" for r in ds], [ds.key(i) for i in range(5)])
 
+    def test_keys_that_several_records_have(self):
+        rows = [{"x": i, "name": f"n{min(i, 7)}" if i else "n3"} for i in range(10)]
+        for workers in (None, 0, 2):
+            self.setUp()
+            with self.assertWarnsRegex(UserWarning, "ours: 3 records have the key of an earlier one; the first of them is "
+                                                    "record 3, with 'n3' as record 0. ds.by_key"):  # fmt: skip
+                ds = libshard.pack(rows, None, "ours", key="name", shard_records=4, workers=workers)
+            with self.assertRaisesRegex(libshard.ArgumentError, "records 0 and 3 have it"):
+                ds.by_key("n3")
+            self.assertEqual(ds.by_key("n5")["x"], 5)
+        self.setUp()
+        with self.assertWarnsRegex(UserWarning, "1 record has the key of an earlier one; the first of them is record 8"):
+            libshard.pack([*rows[1:8], {"x": 8, "name": "é"}, {"x": 9, "name": "é"}], None, "ours", key="name")
+
     def test_labels_by_name(self):
         ds = libshard.pack([{"label": "ba"[i % 2]} for i in range(6)], None, "ours", classes=["a", "b"])
         self.assertEqual((ds[:]["label"].tolist(), ds.stats.class_counts), ([1, 0] * 3, {"a": 3, "b": 3}))

@@ -14,15 +14,23 @@
  *   P  the sentence says what the image has and its pixels do not; it is empty if there is nothing
  *   B  the image is bad; the sentence says why, and there are no pixels
  *   S  it could not be decoded for want of memory or the like, and may be good
+ *
+ * With --memory, pixels come in a file that both processes have mapped, which has room for some
+ * images: the n-th image that was asked for has the place n modulo their number, also if it is bad.
+ * The program asks for an image when it needs the pixels at its place no more.
  */
 #include "tools/shardpack/shardpack.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "libshard/base/bytes.h"
@@ -40,7 +48,12 @@
 
 #define IMAGE_BYTES_MAX (UINT64_C(1) << 31)
 
-#define AT(member) .offset = offsetof(struct pack_options, member)
+struct decode_arguments {
+	struct pack_options pack;
+	uint64_t memory; /* a file descriptor; 0: there is none */
+};
+
+#define AT(member) .offset = offsetof(struct decode_arguments, pack.member)
 
 /* clang-format off */
 /* Those of `shardpack images`.  A record here has one size, and no place for damage that was accepted. */
@@ -70,6 +83,8 @@ static const struct cli_option options[] = {
 	{.name = "limit", .kind = CLI_STRING, AT(limit), .arg_name = "WHAT=N,...",
 	 .help = "change what is too large, such as pixels=200M,memory=2G"},
 	{.name = "sandbox", .kind = CLI_FLAG, AT(sandbox), .help = "decode in a process that can open no files"},
+	{.name = "memory", .kind = CLI_U64, .offset = offsetof(struct decode_arguments, memory), .arg_name = "FD", .min = 3,
+	 .max = INT_MAX, .help = "write pixels to the file that is open as FD, which both sides map"},
 	{0}};
 /* clang-format on */
 
@@ -98,24 +113,77 @@ static void describe_loss(const struct verdict *v, struct text *out)
 	}
 }
 
+/* In one call if the pipe has room. */
 static int answer(char kind, const char *sentence, size_t sentence_bytes, const uint8_t *pixels, uint64_t bytes)
 {
 	uint8_t head[17] = {(uint8_t)kind};
+	struct iovec part[3] = {{head, sizeof(head)},
+				{(void *)(uintptr_t)sentence, sentence_bytes},
+				{(void *)(uintptr_t)pixels, bytes}};
+	struct iovec *at = part, *end = part + 3;
 
 	store64(head + 1, sentence_bytes);
 	store64(head + 9, bytes);
-	if (fwrite(head, 1, sizeof(head), stdout) != sizeof(head) ||
-	    fwrite(sentence, 1, sentence_bytes, stdout) != sentence_bytes ||
-	    (bytes && fwrite(pixels, 1, bytes, stdout) != bytes) || fflush(stdout))
-		return fail(EXIT_IO, "stdout: %s", strerror(errno));
+	while (at < end) {
+		ssize_t n = writev(STDOUT_FILENO, at, (int)(end - at));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail(EXIT_IO, "stdout: %s", strerror(errno));
+		while (at < end && (size_t)n >= at->iov_len)
+			n -= (ssize_t)at++->iov_len;
+		if (at < end) {
+			at->iov_base = (uint8_t *)at->iov_base + n;
+			at->iov_len -= (size_t)n;
+		}
+	}
 	return EXIT_DONE;
 }
 
-/* Until stdin ends, which it may do between two images only. */
-static int decode_all(struct pictures *p, const struct shard_field *f)
+/* Where pixels are written. */
+struct places {
+	uint8_t *at;
+	uint64_t count, bytes; /* bytes: of each */
+	uint64_t mapped;       /* 0: they are answered */
+};
+
+static int places_open(struct places *p, int fd, uint64_t bytes)
 {
-	uint8_t head[8], *pixels = xmalloc(f->bytes, 1), *data = NULL;
-	uint64_t bytes, capacity = 0;
+	struct stat st;
+	void *map;
+
+	*p = (struct places){.count = 1, .bytes = bytes};
+	if (!fd) {
+		p->at = xmalloc(bytes, 1);
+		return EXIT_DONE;
+	}
+	if (fstat(fd, &st) != 0)
+		return fail(EXIT_USAGE, "--memory %d: %s", fd, strerror(errno));
+	if ((uint64_t)st.st_size < bytes)
+		return fail(EXIT_USAGE, "--memory %d: has %" PRIu64 " bytes; an image needs %" PRIu64, fd,
+			    (uint64_t)st.st_size, bytes);
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return fail(EXIT_IO, "--memory %d: %s", fd, strerror(errno));
+	*p = (struct places){map, (uint64_t)st.st_size / bytes, bytes, (uint64_t)st.st_size};
+	return EXIT_DONE;
+}
+
+static void places_close(struct places *p)
+{
+	if (p->mapped)
+		munmap(p->at, p->mapped);
+	else
+		free(p->at);
+}
+
+/* Until stdin ends, which it may do between two images only. */
+static int decode_all(struct pictures *p, const struct shard_field *f, int fd)
+{
+	uint8_t head[8], *data = NULL;
+	uint64_t bytes, capacity = 0, n = 0;
+	struct places places = {0};
 	struct text loss = {0};
 	size_t got;
 	int rc = EXIT_DONE;
@@ -123,6 +191,7 @@ static int decode_all(struct pictures *p, const struct shard_field *f)
 	while (rc == EXIT_DONE && (got = fread(head, 1, sizeof(head), stdin)) != 0) {
 		struct verdict v = {.outcome = OUTCOME_RECORD};
 		struct picture made = {0};
+		uint8_t *pixels;
 
 		bytes = got == sizeof(head) ? load64(head) : 0;
 		if (got == sizeof(head) && bytes > IMAGE_BYTES_MAX) {
@@ -138,9 +207,13 @@ static int decode_all(struct pictures *p, const struct shard_field *f)
 			rc = fail(EXIT_BAD, "stdin: ends within an image");
 			break;
 		}
+		/* Now, since the program learns how large an image is by our first line. */
+		if (!places.at && (rc = places_open(&places, fd, f->bytes)) != EXIT_DONE)
+			break;
+		pixels = places.at + n++ % places.count * places.bytes;
 		if (pictures_make(p, PICTURES_IMAGE, 1, data, bytes, pixels, &made, &v)) {
 			describe_loss(&v, &loss);
-			rc = answer('P', loss.bytes ? loss.data : "", loss.bytes, pixels, f->bytes);
+			rc = answer('P', loss.bytes ? loss.data : "", loss.bytes, pixels, places.mapped ? 0 : f->bytes);
 		} else {
 			rc = answer(v.outcome == OUTCOME_BAD ? 'B' : 'S', v.message, strlen(v.message), NULL, 0);
 		}
@@ -148,13 +221,14 @@ static int decode_all(struct pictures *p, const struct shard_field *f)
 	}
 	text_free(&loss);
 	free(data);
-	free(pixels);
+	places_close(&places);
 	return rc;
 }
 
 static int decode(const struct cli_args *args)
 {
-	const struct pack_options *o = args->options;
+	const struct decode_arguments *given = args->options;
+	const struct pack_options *o = &given->pack;
 	struct recipe recipe = {.source = SOURCE_IMAGES};
 	const struct request r = {.o = o, .args = args, .recipe = &recipe};
 	struct sandbox *sandbox = NULL;
@@ -172,7 +246,7 @@ static int decode(const struct cli_args *args)
 		if (!pictures_open(&p, &recipe, NULL, sandbox))
 			rc = fail(EXIT_IO, "out of memory for a decoder");
 		rc = rc == EXIT_DONE ? say_geometry(&schema.field[RECIPE_IMAGE]) : rc;
-		rc = rc == EXIT_DONE ? decode_all(&p, &schema.field[RECIPE_IMAGE]) : rc;
+		rc = rc == EXIT_DONE ? decode_all(&p, &schema.field[RECIPE_IMAGE], (int)given->memory) : rc;
 		pictures_close(&p);
 	}
 	sandbox_close(sandbox);
@@ -183,6 +257,6 @@ static int decode(const struct cli_args *args)
 const struct cli_verb cmd_decode = {
 	.name = "decode",
 	.options = {options},
-	.options_bytes = sizeof(struct pack_options),
+	.options_bytes = sizeof(struct decode_arguments),
 	.run = decode,
 };

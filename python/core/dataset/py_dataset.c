@@ -457,6 +457,36 @@ static PyObject *find_key(PyObject *self, PyObject *text)
 			  : Py_BuildValue("nKK", (Py_ssize_t)d->key_count, found[0], found[1]);
 }
 
+/* (records whose key an earlier one has; the first of them, and the one before it with that key; or None) */
+static PyObject *repeated_key(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	struct dataset *d = (struct dataset *)self;
+	char key[2][SHARD_KEY_BYTES_MAX];
+	size_t bytes[2];
+	struct shard_error err;
+	unsigned long long count = 0, first = 0, second = UINT64_MAX;
+
+	if (!dataset_is_open(d) || (!d->key_place && !learn_keys(d)))
+		return NULL;
+	for (size_t i = 1; i < d->key_count; i++) {
+		const struct key_place *place = &d->key_place[i - 1];
+
+		if (place[0].hash != place[1].hash)
+			continue;
+		for (int k = 0; k < 2; k++)
+			if (shard_dataset_key(d->ds, place[k].number, key[k], &bytes[k], &err))
+				return fail(&err);
+		if (bytes[0] != bytes[1] || memcmp(key[0], key[1], bytes[0]))
+			continue;
+		count++;
+		if (place[1].number < second) {
+			first = place[0].number;
+			second = place[1].number;
+		}
+	}
+	return count ? Py_BuildValue("KKK", count, first, second) : Py_BuildValue("KOO", count, Py_None, Py_None);
+}
+
 static PyObject *info(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct dataset *d = (struct dataset *)self;
@@ -673,6 +703,7 @@ int dataset_init(PyObject *module)
 		 "The key of a record, such as the path of the file that it was made of; '' if there are none."},
 		{"_concat", concat, METH_O | METH_CLASS, "_concat(datasets, /)\n--\n\n"},
 		{"_find_key", find_key, METH_O, "_find_key($self, key, /)\n--\n\n"},
+		{"_repeated_key", repeated_key, METH_NOARGS, "_repeated_key($self, /)\n--\n\n"},
 		{"_info", info, METH_NOARGS, "_info($self, /)\n--\n\n"},
 		{"_fields", fields, METH_NOARGS, "_fields($self, /)\n--\n\n"},
 		{"_class_name", class_name, METH_O, "_class_name($self, number, /)\n--\n\n"},

@@ -216,6 +216,36 @@ class Tables(unittest.TestCase):
         with self.assertRaisesRegex(libshard.NotFoundError, "none.parquet"):
             self.pack("none.parquet")
 
+    def test_what_was_exported_is_packed_again(self):
+        rng = np.random.default_rng(5)
+        rows = [
+            {"label": i % 2, "score": float(i) / 3, "pose": rng.random((2, 3)).astype("f4"), "good": i % 3 == 0, "name": f"é{i}",
+             "boxes": rng.random((i % 5, 4)).astype("f4"), "half": np.array([i, 0.5], "f2"), "list": ["a"] * (i % 3),
+             "mask": rng.integers(0, 9, (4, 5), "u1"), "tokens": np.arange(7) + i, "key": f"k{i}"} for i in range(90)
+        ]  # fmt: skip
+        schema = {"label": "int64", "score": "float32", "pose": "float32[2,3]", "good": "bool", "name": "text[<=20]",
+                  "boxes": "boxes[<=4]", "half": "float16[2]", "list": "text[<=5,20]", "mask": "mask[4,5]", "tokens": None}  # fmt: skip
+        options = {"key": "key", "shard_records": 40}
+        for n, (source, schema, more) in enumerate((
+            (pa.table(wide()), None, {}),
+            (pa.table(wide() | {"label": np.arange(ROWS) % 2}), None, {"classes": ["cat", "dog"], "shard_records": 64}),
+            (rows, schema, {"classes": ["cat", "dog"], **options}),
+            (rows, schema, {"classes": ["1", "0"], **options, "provenance": "of us"}),
+        )):  # fmt: skip
+            ds = libshard.pack(source, schema, "first", replace=True, **more)
+            libshard.export(ds, f"{n}.parquet")
+            again = self.pack(f"{n}.parquet", **{name: value for name, value in more.items() if name != "classes"})
+            self.assertEqual((again.id, again.columns, again.classes), (ds.id, ds.columns, ds.classes))
+            self.assertEqual(self.pack(ds.to_arrow(), **{k: v for k, v in more.items() if k != "classes"}).id, ds.id)
+        plain = pyarrow.parquet.read_table("0.parquet").replace_schema_metadata(None)
+        self.assertNotEqual(self.pack(plain).columns, libshard.pack(pa.table(wide()), None, "first", replace=True).columns)
+        few = pyarrow.parquet.read_table("0.parquet").select(["float64", "label"])
+        self.assertEqual(list(self.pack(few).columns), ["float64"])
+        self.assertEqual(list(self.pack(few, {"float64": None}).columns), ["float64"])
+        self.refuse(few.replace_schema_metadata({"libshard.schema": "[1]"}), "metadata 'libshard' of the table do not read")
+        keyed = pyarrow.parquet.read_table("2.parquet")
+        self.assertIn("key", self.pack(keyed).schema)  # nothing is left out without a word
+
     def test_class_names_of_hugging_face(self):
         features = {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}
         table = pa.table({"label": [1, 0, 1]})

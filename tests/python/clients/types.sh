@@ -6,7 +6,7 @@
 . "${0%/*}/lib.sh"
 MYPY_CACHE_DIR=$TMPDIR/cache
 export MYPY_CACHE_DIR
-printf '[mypy]\n[mypy-jax.*,pandas.*,polars.*,pyarrow.*]\nignore_missing_imports = True\n[mypy-shardfmt]\nfollow_imports = silent\n' >mypy.ini
+printf '[mypy]\n[mypy-datasets.*,h5py.*,jax.*,pandas.*,polars.*,pyarrow.*]\nignore_missing_imports = True\n[mypy-shardfmt]\nfollow_imports = silent\n' >mypy.ini
 python -m mypy --strict -p libshard._core -m libshard._cluster -m libshard.ray -m libshard.dask -m libshard.submitit
 # Names of NumPy's are looked up by another method, and before 3.12 a buffer has none.
 printf '%s\n' 'libshard\._core\.Array\.__(getattr|buffer)__' >allowed

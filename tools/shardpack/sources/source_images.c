@@ -27,7 +27,8 @@
 
 /* ---- files of other kinds ---- */
 
-#define USE_PYTHON "read its records in Python, and give them to libshard.pack(); docs/PYTHON.md shows how"
+#define USE_PYTHON   "read its records in Python, and give them to libshard.pack(); docs/PYTHON.md shows how"
+#define GIVE_TO_PACK "give it to libshard.pack() in Python, which reads it; docs/MIGRATING.md shows how"
 #define CONVERT(kind) \
 	"pack the images in it with `python -m libshard.convert " kind " SRC OUT`; docs/MIGRATING.md says more"
 
@@ -37,8 +38,8 @@ static const struct foreign {
 } foreign[] = {
 	{".parquet", "a table of Parquet",
 	 "write it as JSON Lines with paths of images, python3 -c 'import pandas; pandas.read_parquet(\"IN.parquet\")"
-	 ".to_json(\"OUT.jsonl\", orient=\"records\", lines=True)', or if the images are in it, " USE_PYTHON},
-	{".arrow", "a table of Arrow", USE_PYTHON},
+	 ".to_json(\"OUT.jsonl\", orient=\"records\", lines=True)', or if the images are in it, " GIVE_TO_PACK},
+	{".arrow", "a table of Arrow", GIVE_TO_PACK},
 	{".feather", "a table of Arrow", USE_PYTHON},
 	{".tfrecord", "a file of TFRecord", CONVERT("tfrecord")},
 	{".tfrecords", "a file of TFRecord", CONVERT("tfrecord")},
@@ -47,8 +48,8 @@ static const struct foreign {
 	{".rec", "a file of RecordIO", CONVERT("recordio")},
 	{".lmdb", "a database of LMDB", CONVERT("lmdb")},
 	{".mdb", "a database of LMDB", CONVERT("lmdb")},
-	{".h5", "a file of HDF5", "write its arrays as .npy, and pack them with `shardpack array`"},
-	{".hdf5", "a file of HDF5", "write its arrays as .npy, and pack them with `shardpack array`"},
+	{".h5", "a file of HDF5", GIVE_TO_PACK},
+	{".hdf5", "a file of HDF5", GIVE_TO_PACK},
 	{".npy", "an array of NumPy", "pack it with `shardpack array`"},
 	{".npz", "a file of arrays", "pack it with `shardpack array`"},
 	{".pkl", "a pickle of Python", USE_PYTHON},

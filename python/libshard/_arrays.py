@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of arrays in files of HDF5 and folders of Zarr, as columns that a writer takes.
+
+Each process opens the file for itself when it first reads, so no handle crosses a fork.  Arrays that
+lie in chunks are read in blocks of whole chunks, since a part of one costs as much as all of it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Container, Iterator, Mapping
+from importlib import import_module
+from typing import Any, NoReturn
+
+from ._description import Field
+from ._errors import ArgumentError, CorruptError, MismatchError, OutOfMemoryError, of_system
+from ._options import show, stack_level
+from ._schema import SchemaLike, dtype_name, infer, parse, with_meaning
+from ._tables import Packed, SourceFile, named_label, warn_of_names
+
+_BLOCK_BYTES = 4 << 20  # to read at once, if that is several chunks
+_CHUNK_BYTES_MAX = 256 << 20  # of a chunk that is kept; parts of a larger one are read again and again
+_ENDINGS = (".h5", ".hdf5", ".zarr")
+_NAMES = ("classes", "class_names")  # of attributes that list the names of classes
+_CHOOSE = "name the arrays that are wanted in a schema, as {'image': None, 'label': None}"
+
+
+class _Arrays(SourceFile):
+    """A group of arrays, open in the process that uses it."""
+
+    library: str
+    kind: str
+
+    def __init__(self, path: str, group: str = "/") -> None:
+        super().__init__(path)
+        self.group = group
+        self.handle: Any = None
+        self.pid = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.group)
+
+    def __str__(self) -> str:
+        return self.path + (f", group {show(self.group)}" if self.group.strip("/") else "")
+
+    def open(self) -> Any:
+        if self.handle is None or self.pid != os.getpid():
+            try:
+                library = import_module(self.library)
+            except ImportError:
+                raise ArgumentError(
+                    f"{self.path}: reading it needs {self.library}; pip install {self.library}", "bad argument"
+                ) from None
+            try:
+                os.stat(self.path)
+                self.handle, self.pid = self._open(library), os.getpid()
+            except Exception as e:
+                self.fail(e, "it")
+        return self.handle
+
+    def _open(self, library: Any) -> Any:
+        raise NotImplementedError
+
+    def fail(self, e: Exception, what: str) -> NoReturn:
+        if isinstance(e, MemoryError):
+            raise e
+        if isinstance(e, OSError) and e.errno:
+            raise of_system(e, f"{self}: {what}" if what != "it" else self.path) from None
+        raise CorruptError(
+            f"{self}: {self.library} cannot read {what}: {e}; compare it with its original", "damaged"
+        ) from e
+
+    def names(self) -> dict[str, bool]:
+        """What is in the group; True for arrays."""
+        raise NotImplementedError
+
+    def texts(self, array: Any) -> list[Any] | None:
+        """All values of an array of texts or bytes; None of numbers."""
+        raise NotImplementedError
+
+    def refuse(self, array: Any) -> str | None:
+        """What is wrong with an array, apart from its dtype."""
+
+    def are_files(self, array: Any) -> bool:
+        """May its values be files of images?"""
+        raise NotImplementedError
+
+    def stored(self, array: Any) -> tuple[int, int]:
+        """How many parts of it are stored, and how many it has."""
+        raise NotImplementedError
+
+    def enumeration(self, array: Any) -> dict[str, int]:
+        """Names that its dtype has for its numbers."""
+        return {}
+
+
+class _Hdf5(_Arrays):
+    library, kind = "h5py", "a file of HDF5"
+
+    def _open(self, library: Any) -> Any:
+        return library.File(self.path, "r")[self.group]
+
+    def release(self) -> None:
+        if self.handle is not None and self.pid == os.getpid():
+            self.handle.file.close()
+        self.handle = None
+
+    def names(self) -> dict[str, bool]:
+        return {name: hasattr(item, "shape") for name, item in self.open().items()}
+
+    def texts(self, array: Any) -> list[Any] | None:
+        is_text = import_module("h5py").check_string_dtype(array.dtype) is not None
+        return array.asstr()[:].tolist() if is_text else None
+
+    def _varying(self, array: Any) -> Any:
+        """The dtype of rows that have different lengths; text is not meant."""
+        inner = import_module("h5py").check_vlen_dtype(array.dtype)
+        return None if inner in (str, bytes) else inner
+
+    def refuse(self, array: Any) -> str | None:
+        inner = self._varying(array)
+        if inner is not None:
+            return f"has rows of different lengths, of {inner}; give arrays of one length, or read them in a generator"
+        if array.is_virtual:
+            return "is virtual, and parts that are not there would be read as fill values; copy it to an array of its own"
+        return None
+
+    def are_files(self, array: Any) -> bool:
+        return getattr(self._varying(array), "name", "") == "uint8"
+
+    def stored(self, array: Any) -> tuple[int, int]:
+        if array.chunks is None:
+            return int(array.id.get_storage_size() > 0), 1
+        return array.id.get_num_chunks(), math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks))
+
+    def enumeration(self, array: Any) -> dict[str, int]:
+        return import_module("h5py").check_enum_dtype(array.dtype) or {} if array.dtype.kind != "b" else {}
+
+
+class _Zarr(_Arrays):
+    library, kind = "zarr", "a group of Zarr"
+
+    def _open(self, library: Any) -> Any:
+        return library.open_group(self.path, path=self.group.strip("/"), mode="r")
+
+    def names(self) -> dict[str, bool]:
+        return {name: hasattr(item, "shape") for name, item in self.open().members()}
+
+    def texts(self, array: Any) -> list[Any] | None:
+        return array[:].tolist() if array.dtype.kind in "USTO" else None
+
+    def are_files(self, array: Any) -> bool:
+        return array.dtype.kind in "SO"
+
+    def stored(self, array: Any) -> tuple[int, int]:
+        return array.nchunks_initialized, array.nchunks
+
+
+class _Column:
+    """An array whose rows are records."""
+
+    def __init__(self, file: _Arrays, name: str, shape: tuple[int, ...], dtype: str, chunk: int) -> None:
+        self.file, self.name, self.shape, self.dtype, self.chunk = file, name, shape, dtype, chunk
+        numpy = import_module("numpy")
+        row_bytes = max(1, math.prod(shape[1:]) * (1 if dtype == "object" else numpy.dtype(dtype).itemsize))
+        self.block = 0  # rows to read at once; 0: those that are wanted
+        if chunk > 1 and dtype != "object" and chunk * row_bytes <= _CHUNK_BYTES_MAX:
+            self.block = chunk * max(1, _BLOCK_BYTES // (chunk * row_bytes))
+        self.kept: tuple[int, Any] = -1, None  # the first row of a block, and its rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Column, (self.file, self.name, self.shape, self.dtype, self.chunk)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, slice):
+            first, stop, _ = rows.indices(len(self))
+            return self._rows(first, max(first, stop))
+        if not isinstance(rows, list):
+            return self._rows(rows, rows + 1)[0]
+        numpy = import_module("numpy")
+        out = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
+        for place in numpy.argsort(rows).tolist():  # neighbours share a block
+            out[place] = self[rows[place]]
+        return out
+
+    def _rows(self, first: int, stop: int) -> Any:
+        if not self.block:
+            return self._read(first, stop)
+        parts, at = [], first
+        while at < stop or not parts:
+            begin = at // self.block * self.block
+            if self.kept[0] != begin:
+                self.kept = begin, self._read(begin, min(begin + self.block, len(self)))
+            end = min(begin + self.block, stop)
+            parts.append(self.kept[1][at - begin : end - begin])
+            at = end
+        return parts[0] if len(parts) == 1 else import_module("numpy").concatenate(parts)
+
+    def _read(self, first: int, stop: int) -> Any:
+        try:
+            array = self.file.open()[self.name]
+            values = array[first:stop] if array.shape == self.shape else None
+        except Exception as e:
+            self.file.fail(e, f"rows {first} to {stop - 1} of array {show(self.name)}")
+        if values is None:
+            raise MismatchError(
+                f"{self.file}: array {show(self.name)} has the shape {list(array.shape)} now, and had {list(self.shape)}; it "
+                "must not change while it is packed",
+                "changed",
+            )
+        return values if self.dtype == "object" else values.astype(self.dtype, copy=False)
+
+
+class _Columns(Mapping[str, Any]):
+    """The columns of a group.  ``open_group``: an open file of the caller, which must not cross a fork."""
+
+    def __init__(self, columns: dict[str, Any], open_group: Any = None) -> None:
+        self.columns, self.open_group = columns, open_group
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Columns, (self.columns,)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+
+def is_arrays(source: Any) -> bool:
+    """Is it a file of HDF5, a folder of Zarr, or a group of either that is open?"""
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        in_folder = isinstance(path, str) and any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zgroup"))
+        return isinstance(path, str) and (path.rstrip("/").lower().endswith(_ENDINGS) or in_folder)
+    return _module(source) in ("h5py", "zarr") and type(source).__name__ in ("File", "Group")
+
+
+def _module(source: Any) -> str:
+    return type(source).__module__.partition(".")[0]
+
+
+def _file_of(source: Any) -> _Arrays:
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        return _Hdf5(path) if path.lower().endswith((".h5", ".hdf5")) else _Zarr(path)
+    if _module(source) == "h5py":
+        if source.file.mode != "r" or not os.path.isfile(source.file.filename):
+            raise ArgumentError(
+                f"{source.file.filename}: is open with mode {show(source.file.mode)}, and each process opens the file for "
+                "itself; close it, and give its path or h5py.File(path, 'r')",
+                "bad argument",
+            )
+        return _Hdf5(os.path.abspath(source.file.filename), source.name)
+    root = getattr(source.store, "root", None)
+    if type(source.store).__name__ != "LocalStore" or root is None:
+        raise ArgumentError(
+            f"the group lies in a {type(source.store).__name__}, and pack() reads folders of Zarr; copy it to one",
+            "bad argument",
+        )
+    return _Zarr(os.path.abspath(os.fspath(root)), source.path)
+
+
+def pack_arrays(source: Any, schema: SchemaLike | None, key: Any, images: Container[str], is_named: bool) -> Packed:
+    """Read what is in a group: all of it, or what a schema chooses."""
+    file = _file_of(source)
+    try:
+        return _pack(file, source, schema, key, images, is_named)
+    finally:
+        file.release()
+
+
+def _pack(file: _Arrays, source: Any, schema: SchemaLike | None, key: Any, images: Container[str], is_named: bool) -> Packed:
+    group, there = file.open(), file.names()
+    wanted = None if schema is None else parse(schema)
+    is_key = key if isinstance(key, str) else None
+    absent = [n for n, f in (wanted or {}).items() if n not in there and not (f and f.semantic == "length")]
+    if absent:
+        _refuse(f"{file}: has no array {show(absent[0])}; it has {show(sorted(there))}", "name these in the schema")
+    names = [n for n in sorted(there) if wanted is None or n in wanted or n == is_key]
+    inner = [n for n in names if not there[n]]
+    if inner:
+        remedy = f"give the group itself, as {_as_object(file, inner[0])}, or {_CHOOSE}"
+        _refuse(f"{file}: {show(inner[0])} is a group in it, and records come of the arrays of one group", remedy)
+    if not names:
+        _refuse(f"{file}: has no arrays", "give the path of a group that has some")
+    lengths = {name: group[name].shape[0] if group[name].shape else None for name in names}
+    single = [name for name, length in lengths.items() if length is None]
+    if single:
+        _refuse(f"{file}: array {show(single[0])} is one value, without a row for each record", _CHOOSE)
+    if len(set(lengths.values())) > 1:
+        _refuse(f"{file}: the arrays have different lengths: {show(lengths)}; must be the same", _CHOOSE)
+    columns, fields = dict[str, Any](), dict[str, Field | None](wanted or {})
+    for name in names:
+        columns[name], field = _column(file, name, group[name], name in images and name != is_key)
+        if name != is_key and fields.get(name) is None:
+            fields[name] = field
+    label = named_label(fields)
+    classes = None if is_named or label not in there else _classes(file, group, label)
+    for name in names:
+        if name != label and name in fields and (found := file.enumeration(group[name])):
+            warn_of_names(name, len(found), label)
+    return Packed(_Columns(columns, None if isinstance(source, (str, os.PathLike)) else source), fields, classes, "", file)
+
+
+def _as_object(file: _Arrays, name: str) -> str:
+    inner = "/".join(part for part in (file.group.strip("/"), name) if part)
+    return f"h5py.File({file.path!r})[{inner!r}]" if isinstance(file, _Hdf5) else repr(os.path.join(file.path, inner))
+
+
+def _column(file: _Arrays, name: str, array: Any, is_image: bool) -> tuple[Any, Field | None]:
+    """An array as a column, and the field that it would be."""
+    what, chunks = f"{file}: array {show(name)}", array.chunks
+    wrong = file.refuse(array) if not is_image else None
+    if wrong:
+        _refuse_sentence(f"{what} {wrong}")
+    if is_image:
+        if not file.are_files(array):
+            _refuse(f"{what} ({array.dtype}) is not files of images, which libshard.Image decodes",
+                    "give the bytes of each file; arrays of pixels need a type such as u8[32,32,3]")  # fmt: skip
+        _warn_of_parts(file, what, array)
+        return _Column(file, name, array.shape, "object", chunks[0] if chunks else 0), None
+    try:
+        texts = file.texts(array)
+    except Exception as e:
+        file.fail(e, f"the texts of array {show(name)}")
+    if texts is not None:
+        _warn_of_parts(file, what, array)
+        return texts, infer(name, texts, rows=True) if texts and array.ndim == 1 else None
+    dtype = dtype_name(array.dtype.newbyteorder("=").name)
+    if dtype is None:
+        parts_of = array.dtype.names
+        remedy = f"give each of its parts {show(list(parts_of))} an array of its own" if parts_of else "give it as numbers or text"
+        _refuse(f"{what} ({array.dtype}) is not numbers or text", remedy)
+    _warn_of_parts(file, what, array)
+    column = _Column(file, name, array.shape, dtype, chunks[0] if chunks else 0)
+    return column, with_meaning(name, dtype, array.shape[1:])
+
+
+def _warn_of_parts(file: _Arrays, what: str, array: Any) -> None:
+    """A chunk that nobody wrote, and one that was lost, look the same."""
+    stored, parts = file.stored(array)
+    if stored < parts and array.size:
+        fill = array.fillvalue if hasattr(array, "fillvalue") else array.fill_value
+        warnings.warn(
+            f"{what}: only {stored:,} of its {parts:,} chunks are stored, and each value of the others is {fill}; if they "
+            "were written once, the data is damaged",
+            stacklevel=stack_level(),
+        )
+
+
+def _classes(file: _Arrays, group: Any, label: str) -> list[str] | None:
+    """Names of classes: of the label's dtype, or of an attribute of the label or the group."""
+    numbers = file.enumeration(group[label])
+    names = sorted(numbers, key=numbers.__getitem__)
+    if [numbers[name] for name in names] != [*range(len(names))]:
+        _refuse(
+            f"{file}: the enumeration of array {show(label)} has the numbers {show(sorted(numbers.values()))}, and classes "
+            "have 0, 1, 2 and so on",
+            "write them so, or name the classes by classes=[...]",
+        )
+    found: dict[str, list[str] | None] = {"the enumeration": names}
+    for what, holder in (("the label", group[label]), ("the group", group)):
+        for name in _NAMES:
+            found[f"attribute {name!r} of {what}"] = _texts_of(holder.attrs.get(name))
+    named = {what: texts for what, texts in found.items() if texts}
+    if len({*map(tuple, named.values())}) > 1:
+        said = "; ".join(f"{what} has {show(texts)}" for what, texts in named.items())
+        _refuse(f"{file}: the names of classes are said twice, and differ: {said}", "say which hold by classes=[...]")
+    return next(iter(named.values()), None)
+
+
+def _texts_of(value: Any) -> list[str] | None:
+    """Of an attribute that is a list of texts."""
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(v, (str, bytes)) for v in listed):
+        return None
+    return [v.decode() if isinstance(v, bytes) else v for v in listed]
+
+
+def _refuse_sentence(text: str) -> NoReturn:
+    raise ArgumentError(text, "bad argument")
+
+
+def _refuse(what: str, remedy: str) -> NoReturn:
+    _refuse_sentence(f"{what}; {remedy}")
