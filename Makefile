@@ -195,7 +195,7 @@ all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) $(if $(PYTHONDIR),$(PY)) ## libr
 # A stamp is a file BUILD/<name> that holds the text <name>_says.  It is out of date only if it
 # holds another text, so what depends on it is made again when the text changes.  Make reads stamps
 # before it starts; only recipes write them.
-flags_says   := $(BUILD) $(CC) $(FLAGS) $(LDFLAGS) \
+flags_says   := $(CC) $(FLAGS) $(LDFLAGS) $(BUILD) \
                 $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
 objects_says := $(OBJ:$(BUILD)/%=%)
 parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(SHARED) $(PY_OBJ) \

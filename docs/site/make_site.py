@@ -50,9 +50,10 @@ LANGUAGES = {".c": "c", ".h": "c", ".cu": "c", ".py": "python", ".sh": "sh"}
 # ---- documents ----
 
 
-def document(text, links=lambda target: target):
+def document(text, links=lambda target: target, titles=lambda target: target):
     """A document, in the dialect of Python-Markdown: it wants four spaces before what is nested, and a fence
-    has a title.  The comments tell tests how blocks are run."""
+    has a title.  The comments tell tests how blocks are run.  A link that shows the name of a file shows the
+    title of its page, because readers of the site do not see files."""
     out, title, fenced = [], "", False
     for line in text.split("\n"):
         if line.startswith("```"):
@@ -67,7 +68,10 @@ def document(text, links=lambda target: target):
             continue
         else:
             line = re.sub(r"^ {2,3}(?=([-*]|\d+\.) )", "    ", line)
+            line = re.sub(r"\[[\w./-]+\.md\](?=\(([^)#:]+\.md)[)#])", lambda m: f"[{titles(m[1])}]", line)
             line = re.sub(r"(?<=\]\()([^)#:]+)(?=[)#])", lambda m: links(m[1]), line)
+        if line.startswith("|") and not fenced:  # a range stays on one line of its cell
+            line = re.sub(r"\(([\d.,]+) to ([\d.,]+)\)", r"(\1&nbsp;to&nbsp;\2)", line)
         out.append(line)
     text = "\n".join(out).lstrip("\n")
     return re.sub(r"^```python[^\n]*\n(?:(?!```).*\n)*```\n\n```c\b[^\n]*\n(?:(?!```).*\n)*```$", tabs, text, flags=re.M)
@@ -139,12 +143,19 @@ class Pages:
                 return target  # if it is not there, MkDocs says so
             return target.rstrip("/") + self.linked(file)
 
-        text = document(self.read(path), links)
+        def titles(target):
+            file = os.path.join(os.path.dirname(path), target)
+            there = os.path.exists(os.path.join(self.root, file))
+            return re.search(r"^# (.*)", self.read(file), re.M)[1] if there else target
+
+        text = document(self.read(path), links, titles)
         if path in NOTEBOOKS:
             name = self.write(path.replace(".md", ".ipynb"), notebook(self.read(path)))
             text = re.sub(r"^(# .*\n)", rf"\1\n[This page as a notebook]({os.path.basename(name)})\n", text, count=1)
         if path == "README.md":
             return self.write("index.md", "---\nhide: [navigation]\n---\n" + text)
+        if not re.search("^# ", text, re.M):  # a table that a program wrote, to which another page links
+            text = f"---\nsearch: {{exclude: true}}\n---\n# {path.removesuffix('.md')}\n\n{text}"
         return self.write(path, text)
 
     def linked(self, file):
@@ -160,7 +171,8 @@ class Pages:
             self.write(f"{file}/index.md", f"# {file}\n\n{''.join(lines)}")
             return "/index.md"
         if file != "NEWS":
-            self.write(f"{file}.md", f"# {file}\n\n````{LANGUAGES.get(ending, 'text')}\n{self.read(file)}````\n")
+            head = "---\nsearch: {boost: 0.5}\n---\n"  # what explains it comes first
+            self.write(f"{file}.md", f"{head}# {file}\n\n````{LANGUAGES.get(ending, 'text')}\n{self.read(file)}````\n")
         return ".md"
 
 
@@ -383,7 +395,7 @@ class Loads(html.parser.HTMLParser):
         self.style = tag == "style"
         plain_link = tag == "a" or tag == "link" and values.get("rel") in ("canonical", "next", "prev")
         for name, value in attrs:
-            if value and not plain_link and name in ("src", "href", "srcset", "poster", "data", "action"):
+            if value and not plain_link and name in ("src", "href", "xlink:href", "srcset", "poster", "data", "action"):
                 self.found += [value] * bool(re.search(r"(^|[ ,=])(\w+:)?//[\w.-]+", value))
             if value and name == "style":
                 self.found += elsewhere(value)
@@ -415,6 +427,16 @@ def loads(folder):
     return found
 
 
+def unbroken(folder):
+    """Short code is not broken at the end of a line, where its hyphens and blanks would allow it."""
+    for where, _, names in os.walk(folder):
+        for path in (os.path.join(where, n) for n in names if n.endswith(".html")):
+            with open(path) as f:
+                text = f.read()
+            with open(path, "w") as f:
+                f.write(re.sub(r"<code>(?=[^<]{1,28}</code>)", '<code class="short">', text))
+
+
 def versions(site):
     """What the list of versions shows: the folders that are there, the newest first."""
     found = [v for v in os.listdir(site) if re.fullmatch(r"\d+\.\d+\.\d+", v)]
@@ -439,7 +461,8 @@ def staged(root, build, folder):
     for path in documents:
         pages.document(path)
     pages.write("NEWS.md", news(pages.read("NEWS")))
-    shutil.copy(os.path.join(root, "docs/site/site.css"), folder)
+    for name in ("site.css", "site.js"):
+        shutil.copy(os.path.join(root, "docs/site", name), folder)
 
     manuals = {}
     for part, names in (("man1", ("shardpack", "shardcat")), ("man3", sorted(os.listdir("include")))):
@@ -497,6 +520,11 @@ def main(build, site):
     if done.returncode:  # not --quiet, with which --strict does not see what is wrong
         sys.exit(done.stderr)
     os.remove(os.path.join(html, "404.html"))  # it looks for style sheets at the root of a server
+    scripts = os.path.join(html, "assets/javascripts")
+    with open(os.path.join(scripts, next(n for n in os.listdir(scripts) if re.fullmatch(r"bundle\..*\.js", n)))) as f:
+        if "type:2,data:" not in f.read():
+            sys.exit("docs/site/site.js: a query of this Material is not a message of type 2; look how it is sent")
+    unbroken(html)
     found = loads(html)
     if found:
         sys.exit("\n".join(f"{path}: loads {address} from another host" for path, address in found))

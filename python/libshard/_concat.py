@@ -9,15 +9,16 @@ from bisect import bisect_right
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 from . import _core, _frameworks
 from ._batch import PARTS
 from ._dataset import Dataset, opened
+from ._description import ChannelStats, Stats
 from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
 from ._options import as_items, number_in, public, show
-from ._selection import Selectable, Selection, is_bool
+from ._selection import Selectable, Selection, is_bool, not_a_set
 from ._tables import check_columns
 
 if TYPE_CHECKING:
@@ -44,8 +45,24 @@ class Joined(Dataset):
         which = bisect_right(ends, at)
         return self.parts[which], at - (ends[which - 1] if which else 0)
 
+    @property
+    def stats(self) -> Stats:
+        """The sums of the parts' statistics, of what all of them have."""
+        first, *rest = (part.stats for part in self.parts)
+        channels, counts = dict(first.channels), dict(first.class_counts)
+        for other in rest:
+            channels = {
+                name: list(map(_sum, channels[name], other.channels[name])) for name in channels if name in other.channels
+            }
+            counts = {name: counts[name] + other.class_counts[name] for name in counts if name in other.class_counts}
+        return Stats(channels, counts)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, (self.parts,)
+
+
+def _sum(a: ChannelStats, b: ChannelStats) -> ChannelStats:
+    return ChannelStats(a.count + b.count, a.sum + b.sum, a.sum_squares + b.sum_squares)
 
 
 class Concat(Selectable):
@@ -210,6 +227,12 @@ class Zip(Hinting):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[i] for i in range(len(self)))
+
+    def __contains__(self, what: object) -> NoReturn:
+        not_a_set(what)
+
+    def __add__(self, other: object) -> NoReturn:
+        raise TypeError(f"{show(self)} + {show(other)}: libshard.zip(a + b, embedding=array) has columns beside both")
 
     @public("column")
     def column(self, name: str) -> Any:

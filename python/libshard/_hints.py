@@ -32,16 +32,35 @@ _RECORDS = {
     "targets": "ds.column('label') are the labels",
     "labels": "ds.column('label') are the labels",
     "class_to_idx": "ds.classes.index(name) is the number of a class",
-    "to_pandas": "ds.column(name) is a field of all records as an array",
+    "keys": "ds.key(i) is the key of a record, and ds.by_key(key) the record of a key",
 }
 _OF_SELECTION = {
     "schema": "selection.dataset.schema has the fields",
     "classes": "selection.dataset.classes has the names of classes",
     "indices": "selection.records are the numbers of its records",
+    "key": "selection.dataset.key(selection.records[i]) is the key of its record i",
+    "by_key": "selection.dataset.by_key(key) looks in all records of the dataset",
+    "index_of": "selection.dataset.index_of(key) is a number in the dataset",
+    "show": "selection.dataset.show(selection.numbers(range(5))) shows 5 of its records",
+    "stats": "selection.dataset.stats are those of the whole dataset",
 }
 _OF_CONCAT = {
     "id": "both.dataset.id is that of all parts",
     "by_key": "both.dataset.by_key(key) looks in all parts",
+    "index_of": "both.dataset.index_of(key) looks in all parts",
+    "show": "both.dataset.show(5) shows records of all parts",
+    "stats": "both.dataset.stats has the sums of its parts",
+}
+_OF_ZIP = {
+    name: f"libshard.zip(ds.{name}(...), embedding=array) has the columns beside a selection of ds"
+    for name in ("where", "select")
+} | {
+    "split": "train, test = ds.split([0.8, 0.2]), and libshard.zip(train, embedding=array) has the columns beside a part",
+    "folds": "libshard.zip(train, embedding=array) has the columns beside a part of ds.folds()",
+    "schema": "both.dataset.schema has the fields, and both.columns the columns",
+    "classes": "both.dataset.classes has the names of classes",
+    "key": "both.dataset.key(i) is the key of a record",
+    "by_key": "both.dataset.index_of(key) is the number of a record, and both[number] has its columns",
 }
 _OF_MIXTURE = {
     "schema": "mixture.dataset.schema has the fields",
@@ -91,6 +110,8 @@ def hint(owner: object, name: str) -> str | None:
         return _OF_LOADER.get(name)
     if "Mixture" in kind:
         return _OF_MIXTURE.get(name)
+    if "Zip" in kind:
+        return _OF_ZIP.get(name)
     if "Concat" in kind and name in _OF_CONCAT:
         return _OF_CONCAT[name]
     return (_OF_SELECTION.get(name) if "Selection" in kind else None) or _RECORDS.get(name)

@@ -71,6 +71,20 @@ _ELSEWHERE = {
     "timeout": "a loop waits until a batch is there, and ^C ends it",
     "in_order": "batches always come in order",
     "num_replicas": "world= is the number of ranks",
+    "num_shards": "world= is the number of ranks",
+    "shard_id": "rank= is this process's number",
+    "shard_index": "rank= is this process's number",
+    "batch": "batch_size= is the number of records",
+    "bs": "batch_size= is the number of records",
+    "columns": "fields= are the fields to deliver",
+    "drop_remainder": "drop_last=True leaves out a smaller last batch",
+    "order": "shuffle= chooses the order",
+    "buffer_size": "shuffle=True has no buffer: it mixes the whole dataset, or windows of it, which window_runs= makes larger",
+    "random_state": "seed= decides the order",
+    "limit": "max_steps= ends loops after that many batches, and ds.select(range(n)) are n records",
+    "max_batches": "max_steps= ends loops after that many batches",
+    "resume": "loader.load_state_dict(state) goes on behind the batch at which loader.state_dict() was called",
+    "epoch": "loader.set_epoch(5) chooses the epoch",
     "weights": "a record comes once in an epoch, so that a resume is exact; libshard.balanced(ds) has all classes equally "
     "often, and libshard.mix([ds.where(...), ds.where(...)], [3, 1]) weights groups of records",
     "num_epochs": "for epoch in range(loader.epoch, n): for batch in loader: ...; epochs=None has no end",
@@ -79,7 +93,9 @@ _ELSEWHERE = {
     "infinite": "epochs=None is a loop without an end",
 }
 _ELSEWHERE["batch_sampler"] = _ELSEWHERE["sampler"]
-_ELSEWHERE["sample_weights"] = _ELSEWHERE["replacement"] = _ELSEWHERE["weights"]
+for _name in ("sample_weights", "sample_weight", "replacement", "with_replacement"):
+    _ELSEWHERE[_name] = _ELSEWHERE["weights"]
+_ELSEWHERE["workers"] = _ELSEWHERE["num_workers"]
 
 PADDED = 1  #: a bit of ``Batch.flags``: the row repeats a record, to fill the last batch of all ranks
 SUBSTITUTED = 2  #: a bit of ``Batch.flags``: the record is damaged, and the row repeats another one

@@ -44,8 +44,11 @@ def show(value: object) -> str:
 
 
 def whole(option: str, value: SupportsIndex, bits: int = 32, least: int = 0) -> int:
-    """A number as C will see it: what does not fit must not wrap around."""
+    """A number as C will see it: what does not fit must not wrap around.  True is not 1: it was meant for an
+    option of another kind."""
     try:
+        if isinstance(value, bool):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{option}={show(value)}; must be a whole number") from None

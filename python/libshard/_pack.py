@@ -17,12 +17,14 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from . import _core
 from ._arrays import is_arrays, pack_arrays
+from ._concat import Concat, Zip
 from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
 from ._images import AHEAD_MAX, Decoder, decoders_of
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, infer, parse, with_meaning
+from ._selection import Selection
 from ._tables import SourceFile, is_table, is_table_file, label_of, pack_table, read_table, warn_of_names
 from ._workers import _Shards, pack_shards, refuse_source
 from ._writer import Writer, count_rows
@@ -69,7 +71,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     in Hugging Face's ``{"bytes", "path"}``, and shardpack decodes and resizes them.
 
     ``key``: the name of the item that is a record's key, or a function of a sample's number and the
-    sample.  A warning tells of keys that several records have.
+    sample.  None: no keys, but those of a source that is a dataset, selection or concatenation are
+    kept.  A warning tells of keys that several records have.
 
     ``order``: ``"source"``, or ``"shuffle"`` by ``seed`` as shardpack does; the latter for what can
     be indexed.  A seed without ``order="shuffle"`` is refused.  Records of less than 128 KiB that
@@ -112,6 +115,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         names = as_names("names", names, "('image', 'label')", ordered=True)
     if key is not None and not isinstance(key, str):
         check_function("key", key, "number, sample")
+    elif key is None:
+        key = _stored_keys(source)
     seed, batched = whole("seed", seed, 64), as_flag("batched", batched)
     if seed and order == "source":
         raise ArgumentError(f"seed={seed} needs order='shuffle'; order='source' shuffles nothing", "bad argument")
@@ -127,6 +132,27 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
             options["provenance"] = "\n".join(text for text in (options.get("provenance"), line) if text)
         plan = _Plan(source, schema, decoders, names, batched, key, order == "shuffle", seed, file)
         return _pack(plan, out, classes, workers, on_error, resume, start_method, progress, options)
+
+
+def _stored_keys(source: Any) -> Callable[[int, Any], str] | None:
+    """Of a source of ours whose records have keys: the new dataset has the same ones."""
+    source = source.source if isinstance(source, Zip) else source
+    parts = source.datasets if isinstance(source, Concat) else (source,)
+    if not all(isinstance(part, (Dataset, Selection)) and len(part) for part in parts):
+        return None
+    keyed = [_stored_key(part, 0, None) != "" for part in parts]
+    if any(keyed) and not all(keyed):
+        warnings.warn(
+            f"part {keyed.index(False)} of the concatenation has no keys, so the new dataset has none; key= sets them",
+            stacklevel=stack_level(),
+        )
+    return functools.partial(_stored_key, source) if all(keyed) else None
+
+
+def _stored_key(source: Dataset | Selection | Concat, number: int, _: Any) -> str:
+    if isinstance(source, Selection):
+        return source.dataset.key(source.numbers([number])[0])
+    return source.key(number)
 
 
 def _pack(plan: _Plan, out: str | os.PathLike[str], classes: Iterable[str] | None, workers: int | None,

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 from . import _core, _frameworks
 from ._errors import ArgumentError
 from ._hints import Hinting
-from ._options import as_items, as_number, as_path, as_text, check_function, number_in, public, show, whole
+from ._options import (
+    as_items,
+    as_number,
+    as_path,
+    as_text,
+    check_function,
+    number_in,
+    public,
+    refuse_option,
+    show,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +37,17 @@ if TYPE_CHECKING:
 Wanted = SupportsIndex | str
 if TYPE_CHECKING:
     Rule: TypeAlias = Callable[[Any], Any]  # a NumPy array -> a mask
+_NOT_OF_SPLIT = {  # of other libraries, what is here instead
+    "shuffle": "ds.select(range(n)) and ds.select(range(n, len(ds))) are parts in the order of the dataset",
+    "stratify": "split the records of each class: parts = [ds.where(label=k).split(0.8) for k in ds.classes]; libshard.concat([p[0] "
+    "for p in parts]) is the first part of all",
+    "generator": "seed= decides the order",
+    "random_state": "seed= decides the order",
+    "test_size": "ds.split(0.8) gives a part of 0.8 and the rest",
+    "train_size": "ds.split(0.8) gives a part of 0.8 and the rest",
+    "group": "by='patient' keeps the records of one value together",
+    "groups": "by='patient' keeps the records of one value together",
+}
 _NUMBERS = frozenset("bBhHiIlLqQnN")  # formats of buffers
 
 
@@ -47,6 +69,9 @@ class Selectable(Hinting):
         from ._concat import concat
 
         return concat([self, other])  # type: ignore[list-item]
+
+    def __contains__(self, what: object) -> NoReturn:
+        not_a_set(what)
 
     def __radd__(self, other: object) -> NoReturn:
         raise TypeError(f"{show(other)} + a dataset: libshard.concat([a, b]) puts records one behind the other")
@@ -133,7 +158,7 @@ class Selectable(Hinting):
         assert chosen is not None
         return Selection(dataset, chosen)
 
-    @public("split")
+    @public("split", lambda _, name: refuse_option("split", name, ("seed", "by"), _NOT_OF_SPLIT))
     def split(self, *fractions: float | Sequence[float], seed: SupportsIndex = 0,
               by: str | None = None) -> tuple[Selection, ...]:
         """Parts by chance, without a record in common.
@@ -236,6 +261,14 @@ class Selection(Selectable):
 
     def __repr__(self) -> str:
         return f"<libshard.Selection: {len(self):,} of {len(self.dataset):,} records of {self.dataset.path!r}>"
+
+
+def not_a_set(what: object) -> NoReturn:
+    """``what in ds``: Python would read all records, compare each with ``what``, and say no."""
+    raise TypeError(
+        f"{show(what)} in a dataset: its items are records. ds.by_key(key) raises KeyError if no record has that key, "
+        "and name in ds.schema.names asks for a field"
+    )
 
 
 def no_mask(places: Iterable[SupportsIndex]) -> list[SupportsIndex]:

@@ -11,10 +11,11 @@ other datasets are wanted.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias, Unpack
 
 import torch
 from torch.utils import _pytree as pytree
@@ -28,7 +29,7 @@ from ._core import Array, Batch
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, DeviceError
 from ._loader import LoaderBase, show_device
-from ._options import as_flag, as_items, check_function, public, show, stack_level
+from ._options import as_flag, as_items, check_function, public, refuse_option, show, stack_level
 from ._ranks import Mesh, first_of_mesh, of_mesh
 from ._selection import Selection
 from ._transform import Transform, as_images, like_images
@@ -333,6 +334,14 @@ class _Steps:
         return next(self.loop)
 
 
+def _refuse_option(name: str) -> NoReturn:
+    words = ("batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory", "drop_last",
+             "prefetch_factor", "persistent_workers", "worker_init_fn", "generator", "timeout")
+    around = f"that is an option of the DataLoader around it: DataLoader(libshard.torch.ShardDataset(ds), 32, {name}=...)"
+    known = [*inspect.signature(ShardDataset.__init__).parameters][1:]
+    refuse_option("libshard.torch.ShardDataset", name, known, dict.fromkeys(words, around))
+
+
 class ShardDataset(torch.utils.data.Dataset[Any]):
     """Records by number, for ``torch.utils.data.DataLoader`` with as many workers as one likes,
     forked or spawned.
@@ -346,7 +355,7 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
     ``collate_fn=libshard.torch.collate`` they are not taken apart and put together again.
     """
 
-    @public("libshard.torch.ShardDataset")
+    @public("libshard.torch.ShardDataset", lambda _, name: _refuse_option(name))
     def __init__(self, dataset: Dataset | Selection | Concat | Path, *,
                  transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False,
                  tokens: Tokens | None = "int64") -> None:

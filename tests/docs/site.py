@@ -53,6 +53,7 @@ LOADS = {  # of a page: does it load something from another host?
     '<p>See <a href="https://example">this</a> and url(https://example).</p>': False,
     '<svg xmlns="http://www.w3.org/2000/svg"><use href="https://example/x.svg#a"/></svg>': True,
     '<svg xmlns="http://www.w3.org/2000/svg"><use href="#a"/></svg>': False,
+    '<svg xmlns="http://www.w3.org/2000/svg"><image xlink:href="https://example/x.png"/></svg>': True,
 }
 for number, (page, wanted) in enumerate(LOADS.items()):
     folder = os.path.join(work, f"loads{number}")
@@ -72,7 +73,16 @@ assert site.document("<!-- prints -->\n```text\n<!-- z -->\n```\n```sh\n```\n") 
     '```text title="output"\n<!-- z -->\n```\n```sh\n```\n')
 assert site.document("```python\nx\n```\n\n<!-- with: y -->\n```c\ny;\n```\nz\n") == (
     '=== "Python"\n\n    ```python\n    x\n    ```\n\n=== "C"\n\n    ```c\n    y;\n    ```\nz\n')
+assert site.document("[A.md](../A.md#b), [d](A.md)\n```text\n[A.md](A.md)\n```\n", titles=str.lower) == (
+    "[../a.md](../A.md#b), [d](A.md)\n```text\n[A.md](A.md)\n```\n")
+assert site.document("| 1.2 (1.0 to 1.4) (a to b) |\n") == "| 1.2 (1.0&nbsp;to&nbsp;1.4) (a to b) |\n"
 assert "===" not in site.document("```python\nx\n```\n\nthen\n\n```c\ny;\n```\n")
+
+folder = os.path.join(work, "short")
+write(os.path.join(folder, "a/b.html"), f"<p><code>--crop 224</code> <code>{'x ' * 20}</code></p>")
+site.unbroken(folder)
+assert read(os.path.join(folder, "a/b.html")) == (
+    f'<p><code class="short">--crop 224</code> <code>{"x " * 20}</code></p>')
 
 # ---- docstrings ----
 

@@ -682,11 +682,23 @@ class Order(Loading):
                 ("sample_weights", "a record comes once in an epoch"),
                 ("replacement", "a record comes once in an epoch"),
                 ("timeout", "a loop waits until a batch is there"),
+                ("workers", "a loader has no worker processes"),
+                ("num_shards", "world="),
+                ("shard_id", "rank="),
+                ("batch", "batch_size="),
+                ("order", "shuffle="),
+                ("buffer_size", "shuffle=True has no buffer"),
+                ("drop_remainder", "drop_last=True"),
+                ("epoch", r"loader.set_epoch\("),
+                ("resume", r"loader.load_state_dict\("),
                 ("shufle", "did you mean shuffle="),
                 ("anything", "there are fields, .*, window_edge$"),
             ):
                 with self.assertRaisesRegex(TypeError, f"^libshard.Loader has no option {option}=[:;] {words}"):
                     cls(self.ds, 8, **{option: None})
+        for option in ("batch_size", "seed", "max_steps", "epochs", "transform_ahead", "threads"):
+            with self.assertRaisesRegex(TypeError, f"^{option}=True; must be a whole number"):
+                libshard.Loader(**{"dataset": self.ds, "batch_size": 8, option: True})
         with self.assertRaisesRegex(TypeError, r"^libshard.Loader: give it batch_size; it takes dataset, batch_size"):
             libshard.Loader(self.ds)
 

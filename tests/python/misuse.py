@@ -359,6 +359,7 @@ def hold_hints(stories):
 def make_stories(ds, images, mixed):
     loader = libshard.Loader(images, 4, threads=1, copy=True)
     batch, selection, error = next(iter(loader)), ds.select([1, 2]), libshard.ArgumentError
+    zipped = libshard.zip(ds, y=np.arange(len(ds)))
     samples, new = SAMPLES[:2], ("new", "x:f32[4],label:i64")
     pack = functools.partial(libshard.pack, samples, None, "new")
     return [
@@ -378,6 +379,16 @@ def make_stories(ds, images, mixed):
         (lambda: ds.shcema, AttributeError, "libshard.Dataset has no attribute 'shcema'$"),
         (lambda: selection.schema, AttributeError, "selection.dataset.schema"),
         (lambda: selection.map(len), AttributeError, "transform=f"),
+        (lambda: selection.by_key("k"), AttributeError, "selection.dataset.by_key"),
+        (lambda: (ds + ds).stats, AttributeError, "both.dataset.stats"),
+        (lambda: zipped.split(0.5), AttributeError, r"libshard.zip\(train"),
+        (lambda: zipped.where(label=1), AttributeError, r"libshard.zip\(ds.where\(\.\.\.\)"),
+        (lambda: zipped + zipped, TypeError, r"libshard.zip\(a \+ b"),
+        (lambda: "cat/1.jpg" in ds, TypeError, "ds.by_key.*ds.schema.names"),
+        (lambda: "label" in selection, TypeError, "name in ds.schema.names"),
+        (lambda: ds[0] in ds + ds, TypeError, "its items are records"),
+        (lambda: 3 in zipped, TypeError, "its items are records"),
+        (lambda: ds.keys(), AttributeError, "ds.key"),
         (lambda: mixed.schema, AttributeError, "mixture.dataset.schema"),
         (lambda: loader.num_workers, AttributeError, "threads of its own"),
         (lambda: next(loader), TypeError, "it = iter"),
@@ -410,6 +421,9 @@ def make_stories(ds, images, mixed):
         (lambda: libshard.mix([ds], [1], 3), TypeError, "libshard.mix: these are too many arguments; it takes sources"),
         (lambda: ds.verify(thread=3), TypeError, "Dataset.verify has no option thread=; did you mean threads="),
         (lambda: ds.verify(progress=lambda done: 1), TypeError, r"total_bytes\), and this takes \(done\)"),
+        (lambda: ds.split(0.8, stratify="label"), TypeError, "split has no option stratify=: .*ds.where"),
+        (lambda: ds.split(0.8, shuffle=False), TypeError, r"split has no option shuffle=: ds.select\(range"),
+        (lambda: ds.split(0.8, sed=1), TypeError, "split has no option sed=; did you mean seed="),
         (lambda: ds.folds(3, sed=1), TypeError, "folds has no option sed=; did you mean seed="),
         (lambda: ds.where(label=raising), Own, "1"),
         (lambda: ds.verify(progress=raising), Own, "2"),

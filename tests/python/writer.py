@@ -375,6 +375,26 @@ class Sources(Case):
         with self.assertWarnsRegex(UserWarning, "1 record has the key of an earlier one; the first of them is record 8"):
             libshard.pack([*rows[1:8], {"x": 8, "name": "é"}, {"x": 9, "name": "é"}], None, "ours", key="name")
 
+    def test_keys_of_a_source_of_ours(self):
+        """They are kept, from whatever is a dataset; a mixture of some with and some without is not silent."""
+        a, b = (libshard.pack([{"x": i} for i in range(n)], None, f"of{n}", key=lambda i, _, n=n: f"{n}/{i}")
+                for n in (5, 7))  # fmt: skip
+        bare = libshard.pack([{"x": 1}, {"x": 2}], None, "bare")
+        all_of_b = [f"7/{i}" for i in range(7)]
+        for number, (source, want) in enumerate((
+            (a, [f"5/{i}" for i in range(5)]),
+            (b.select([1, 4, 6]), ["7/1", "7/4", "7/6"]),
+            (a.select([3]) + b, ["5/3", *all_of_b]),
+            (libshard.zip(b, y=np.arange(7)), all_of_b),
+            (bare, ["", ""]),
+        )):
+            for workers in (None, 2):
+                ds = libshard.pack(source, None, f"again{number}{workers}", workers=workers)
+                self.assertEqual([ds.key(i) for i in range(len(ds))], want)
+        self.assertEqual(libshard.pack(a, None, "other", key=lambda i, _: f"new{i}").key(2), "new2")
+        with self.assertWarnsRegex(UserWarning, "part 1 of the concatenation has no keys"):
+            self.assertEqual(libshard.pack(a + bare, None, "mixed").key(0), "")
+
     def test_labels_by_name(self):
         ds = libshard.pack([{"label": "ba"[i % 2]} for i in range(6)], None, "ours", classes=["a", "b"])
         self.assertEqual((ds[:]["label"].tolist(), ds.stats.class_counts), ([1, 0] * 3, {"a": 3, "b": 3}))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/debian.sh - what debian/ repeats is as the tree has it: version, soname, libraries to
-# build with, and the photographs' authors
+# tests/tree/debian.sh - what debian/ repeats is as the tree has it: version, soname, maintainer,
+# libraries to build with, and the photographs' authors
 set -eu
 
 part() { awk -v name="SHARD_VERSION_$1" '$2 == name {print $3}' include/shard.h; }
@@ -14,6 +14,8 @@ name=libshard${so#libshard.so.}
 wrong() { # FOLDER
 	stated=$(sed -nE '1s/^libshard \(([^)]*)\) .*/\1/p' "$1/changelog")
 	[ "$stated" = "$minor.$(part PATCH)" ] || echo "changelog: version '$stated'; include/shard.h has $minor.$(part PATCH)"
+	signed=$(sed -nE 's/^ -- (.*>)  .*/\1/p' "$1/changelog" | head -n 1)
+	grep -qx "Maintainer: $signed" "$1/control" || echo "control: the maintainer is not '$signed', as in changelog"
 	grep -qx "Package: $name" "$1/control" || echo "control: no package $name, as $so needs it"
 	grep -q "^ $name (= \${binary:Version}),$" "$1/control" || echo "control: libshard-dev does not depend on $name"
 	[ -f "$1/$name.install" ] || echo "$name.install: is missing"
@@ -63,6 +65,7 @@ planted() { # FILE SCRIPT WORDS
 }
 planted changelog '1s/(.*)/(0.0.1)/' "version '0.0.1'"
 planted changelog '1s/)/-1)/' "version '$minor.$(part PATCH)-1'"
+planted control 's/^Maintainer: /&A /' "the maintainer is not"
 planted control "s/^Package: $name/Package: libshard9.9/" "no package $name"
 planted control "s/^ $name (= /&1/" "libshard-dev does not depend"
 planted "$name.symbols" 's/SHARD_/SHARD_9/' "does not have all"

@@ -102,7 +102,7 @@ none "install with Python" "^($out/)?(bench|examples|tests)/"
 # ---- a virtual environment is made again if its list is another one ----
 
 # shellcheck disable=SC2016 # the stand-in expands it
-printf '#!/bin/sh\nmkdir -p "$3/bin" && printf "#!/bin/sh\\n" >"$3/bin/pip" && chmod +x "$3/bin/pip"\n' >"$TMPDIR/python"
+printf '#!/bin/sh\nmkdir -p "$3/bin" && printf "#!/bin/sh\\n" >"$3/bin/python" && chmod +x "$3/bin/python"\n' >"$TMPDIR/python"
 chmod +x "$TMPDIR/python"
 venv=$out/venv/wheel/packages
 remade() { make BUILD="$out" -q "$venv" "$@" >"$TMPDIR/log" 2>&1 && return 1 || [ $? = 1 ] || die "$(cat "$TMPDIR/log")"; }

@@ -8,7 +8,8 @@
 # nothing but the sdist's own files are there to build from.
 set -eu
 venv=$1 step=$2
-pip="$venv/bin/pip --disable-pip-version-check --quiet"
+# Not bin/pip: it names the folder that it was made in, and would install there from a copy of it.
+pip="$venv/bin/python -m pip --disable-pip-version-check --quiet"
 
 case $step in
 packages)

@@ -259,6 +259,12 @@ class Loading(unittest.TestCase):
         ):
             with self.assertRaisesRegex(TypeError, f"^libshard.torch.Loader has no option {option}={words}"):
                 libshard.torch.Loader("set", 8, **{option: None})
+        for option, words in (
+            ("num_workers", ": that is an option of the DataLoader around it: DataLoader.*, num_workers="),
+            ("transforms", "; did you mean transform="),
+        ):
+            with self.assertRaisesRegex(TypeError, f"^libshard.torch.ShardDataset has no option {option}={words}"):
+                libshard.torch.ShardDataset("set", **{option: None})
         # Every word of PyTorch's own is either an option here, or answered with what is here instead.
         ours = {*inspect.signature(libshard.Loader).parameters, "dataset", "batch_size"}
         for option in inspect.signature(DataLoader.__init__).parameters:
