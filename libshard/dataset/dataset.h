@@ -71,6 +71,7 @@ void reader_share_schema(struct shard_reader **r, const struct shard_schema *sch
  * allocate.  First this asks the system whether the thread blocks SIGBUS, which takes 0.2 us.  The
  * brief one trusts the thread's last answer: for work that takes less time than that.
  */
+#define READER_ASK_BYTES 65536u /* to copy these takes much longer than to ask */
 int reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context, struct shard_error *err);
 int reader_guarded_brief(const struct shard_reader *r, void (*work)(void *context), void *context,
 			 struct shard_error *err);
@@ -175,6 +176,11 @@ void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, u
 /* shard_reader_read(), but it does not read again where pages came from a device. */
 int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
 		struct shard_error *err);
+/*
+ * Where a record lies in the map that reader_read() would copy from there without a hash: its unit was
+ * checked, or nothing is.  Else NULL.  `idx` must be below record_count.
+ */
+const uint8_t *reader_checked(const struct shard_reader *r, uint32_t group, uint64_t idx);
 /* Has this thread had to wait for pages since it asked last? */
 bool reader_had_faults(void);
 
