@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/words.h"
 #include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
@@ -72,20 +73,14 @@ int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, 
 		 struct shard_error *err)
 {
 	int rc = d->first_record ? SHARD_OK : learn_shards(d, err);
-	uint64_t low = 0, high, mid;
+	uint64_t shard;
 
 	if (rc)
 		return rc;
-	for (high = d->shard_count; high - low > 1;) {
-		mid = low + (high - low) / 2;
-		if (d->first_record[mid] <= idx)
-			low = mid;
-		else
-			high = mid;
-	}
-	*within = idx - d->first_record[low];
-	*shard_end = d->first_record[low + 1];
-	return shard_dataset_reader(d->ds, low, reader, err);
+	shard = run_holding(d->first_record, d->shard_count, idx);
+	*within = idx - d->first_record[shard];
+	*shard_end = d->first_record[shard + 1];
+	return shard_dataset_reader(d->ds, shard, reader, err);
 }
 
 /* ---- the type ---- */
