@@ -13,7 +13,7 @@
 static const uint64_t sizes[] = {40, 1, 0, 62};
 static uint64_t begins[] = {0, 1, 2, 30, 44, 90, 103}; /* some cross the ends of shards */
 static struct shard_episodes episodes;
-static const int32_t offsets[] = {-9, -2, 0, 1, 3};
+static const int32_t offsets[] = {-9, -3, -2, -1, 0, 1, 3}; /* some are neighbours */
 
 static void open_windows(uint32_t codec)
 {
@@ -64,13 +64,18 @@ static uint32_t check_batch(const struct shard_batch *b, const uint64_t *anchor)
 	for (uint32_t i = 0; i < b->record_count; i++) {
 		bool repeats;
 		uint64_t want = walk(anchor[i / COUNT(offsets)], offsets[i % COUNT(offsets)], &repeats);
-		uint8_t *record = calloc(1, (size_t)s->group[0].stride);
+		bool same = b->record[i] == want && b->row_flags[i] == (repeats ? SHARD_ROW_EDGE : 0);
 
-		photo_record(s, 0, want, record);
-		wrong += b->record[i] != want || b->row_flags[i] != (repeats ? SHARD_ROW_EDGE : 0) ||
-			 memcmp((const uint8_t *)b->field[PHOTO_IMAGE].data + i * b->field[PHOTO_IMAGE].stride, record,
-				(size_t)s->field[PHOTO_IMAGE].bytes) != 0;
-		free(record);
+		for (uint32_t f = 0; f < s->field_count; f++) {
+			const struct shard_field *field = &s->field[f];
+			uint8_t *record = calloc(1, (size_t)s->group[field->group].stride);
+
+			photo_record(s, field->group, want, record);
+			same &= !memcmp((const uint8_t *)b->field[f].data + i * b->field[f].stride,
+					record + field->offset, (size_t)field->bytes);
+			free(record);
+		}
+		wrong += !same;
 	}
 	return wrong;
 }
