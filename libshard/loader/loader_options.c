@@ -246,6 +246,8 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		rc = check_joined(o, ds, err);
 	if (rc)
 		return rc;
+	if (o->tail == SHARD_KEEP && !o->mix && record_count) /* no batch has more, so none needs more memory */
+		o->batch_records = (uint32_t)min_u64(o->batch_records, record_count);
 	rc = check_window(o, ds, err);
 	if (rc)
 		return rc;

@@ -7,6 +7,7 @@
  * where its episode ends.
  */
 #include "libshard/dataset/dataset.h"
+#include "libshard/io/io.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"
 
@@ -160,8 +161,10 @@ TEST(what_cannot_be_is_refused)
 			w->offset_count = 0;
 		if (i == 3)
 			*w = (struct shard_loader_window){.episodes = &episodes, .offset = twice, .offset_count = 2};
-		if (i == 4)
+		if (i == 4) {
 			o.batch_records = UINT32_MAX / 4;
+			o.tail = SHARD_PAD;
+		}
 		if (i == 5)
 			o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 		if (i == 6)
@@ -177,6 +180,38 @@ TEST(what_cannot_be_is_refused)
 	}
 	episodes.dataset_id[0] ^= 1;
 	CHECK_EQ(shard_loader_open(&l, ds, &other, &fixture_err), SHARD_E_MISMATCH);
+}
+
+/* 2^32 rows of 4,800 bytes, in the memory of each of two slots or more. */
+TEST(batches_that_exceed_the_memory)
+{
+	struct shard_loader_options o = windows_of_kind(0);
+	struct shard_loader *l;
+	struct shard_batch b;
+	char want[64];
+
+	open_windows(SHARD_RAW);
+	o.batch_records = UINT32_MAX / COUNT(offsets);
+	o.tail = SHARD_PAD;
+	CHECK_EQ(shard_loader_open(&l, ds, &o, &fixture_err), SHARD_E_MEMORY);
+	snprintf(want, sizeof(want), "this process may have %" PRIu64 " bytes", memory_limit_bytes());
+	CHECK(strstr(fixture_err.message, want));
+	CHECK(strstr(fixture_err.message, "slots for batches of 4294967292 rows of "));
+	CHECK(strstr(fixture_err.message, "or shorter windows"));
+	o.window.offset_count = 0;
+	o.window.offset = NULL;
+	o.window.episodes = NULL;
+	o.batch_records = UINT32_MAX;
+	CHECK_EQ(shard_loader_open(&l, ds, &o, &fixture_err), SHARD_E_MEMORY);
+	CHECK(strstr(fixture_err.message, want) && !strstr(fixture_err.message, "windows"));
+	/* The control: with SHARD_KEEP the only batch has all records, and needs no more memory than these. */
+	o = windows_of_kind(0);
+	o.batch_records = UINT32_MAX;
+	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+	CHECK_EQ(b.record_count, 103 * COUNT(offsets));
+	CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	shard_loader_close(l);
 }
 
 TEST_MAIN()
