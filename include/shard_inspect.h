@@ -110,7 +110,10 @@ SHARD_API void shard_reader_close(struct shard_reader *r);
 SHARD_API const struct shard_schema *shard_reader_schema(const struct shard_reader *r);
 SHARD_API void shard_reader_info(const struct shard_reader *r, struct shard_info *out);
 
-/* Copy `count` neighbouring records of a group, decoded, to `dst`: count x stride bytes. */
+/*
+ * Copy `count` neighbouring records of a group, decoded, to `dst`: count x stride bytes.  With NULL
+ * they are only checked, as shard_reader_view() does for one; not of compressed groups.
+ */
 SHARD_API int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
 				struct shard_error *err);
 

@@ -90,6 +90,22 @@ static inline uint64_t ceil_div(uint64_t a, uint64_t b)
 	return a / b + (a % b != 0);
 }
 
+/*
+ * Runs lie one behind the other, and run i begins at begin[i], which may be where the next one begins,
+ * too.  The last run that begins at `at` or before; begin[0] does.  No branch depends on the numbers,
+ * as half of them would be guessed wrong.
+ */
+static inline uint64_t run_holding(const uint64_t *begin, uint64_t count, uint64_t at)
+{
+	uint64_t run = 0;
+
+	for (uint64_t half; count > 1; count -= half) {
+		half = count / 2;
+		run += begin[run + half] <= at ? half : 0;
+	}
+	return run;
+}
+
 static inline uint64_t max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;

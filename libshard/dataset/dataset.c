@@ -348,18 +348,10 @@ bool readers_make_room(struct readers *t, bool all)
 /* The part of a joined dataset that has a shard; *shard becomes its number there. */
 static struct shard_dataset *part_of(const struct shard_dataset *ds, uint64_t *shard)
 {
-	uint32_t low = 0, high = ds->part_count; /* part_shard[low] <= *shard < part_shard[high] */
+	uint64_t part = run_holding(ds->part_shard, ds->part_count, *shard);
 
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (ds->part_shard[middle] <= *shard)
-			low = middle;
-		else
-			high = middle;
-	}
-	*shard -= ds->part_shard[low];
-	return ds->part[low];
+	*shard -= ds->part_shard[part];
+	return ds->part[part];
 }
 
 /* The line was checked at open; taken apart again it cannot fail. */
@@ -536,17 +528,7 @@ int shard_dataset_entry(const struct shard_dataset *ds, uint64_t idx, struct sha
 
 uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx)
 {
-	uint64_t low = 0, high = ds->m.shard_count; /* first[low] <= idx < first[high] */
-
-	while (high - low > 1) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (ds->first_record[middle] <= idx)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return run_holding(ds->first_record, ds->m.shard_count, idx);
 }
 
 /* ---- what it is ---- */
@@ -554,6 +536,16 @@ uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx)
 void dataset_id(const struct shard_dataset *ds, char id[65])
 {
 	hex_from_bytes(id, ds->text.end.sha256, sizeof(ds->text.end.sha256));
+}
+
+int dataset_check_id(const struct shard_dataset *ds, const char want[65], const char *what, struct shard_error *err)
+{
+	char id[65];
+
+	dataset_id(ds, id);
+	if (!strcmp(want, id))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_MISMATCH, "%s of dataset %.16s..., and this is dataset %.16s...", what, want, id);
 }
 
 bool dataset_is_remote(const struct shard_dataset *ds)

@@ -71,6 +71,7 @@ void reader_share_schema(struct shard_reader **r, const struct shard_schema *sch
  * allocate.  First this asks the system whether the thread blocks SIGBUS, which takes 0.2 us.  The
  * brief one trusts the thread's last answer: for work that takes less time than that.
  */
+#define READER_ASK_BYTES 65536u /* to copy these takes much longer than to ask */
 int reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context, struct shard_error *err);
 int reader_guarded_brief(const struct shard_reader *r, void (*work)(void *context), void *context,
 			 struct shard_error *err);
@@ -175,6 +176,11 @@ void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, u
 /* shard_reader_read(), but it does not read again where pages came from a device. */
 int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
 		struct shard_error *err);
+/*
+ * Where a record lies in the map that reader_read() would copy from there without a hash: its unit was
+ * checked, or nothing is.  Else NULL.  `idx` must be below record_count.
+ */
+const uint8_t *reader_checked(const struct shard_reader *r, uint32_t group, uint64_t idx);
 /* Has this thread had to wait for pages since it asked last? */
 bool reader_had_faults(void);
 
@@ -297,6 +303,8 @@ int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shar
 
 /* Which dataset it is: the manifest's SHA-256, in hex, as shard_dataset_info() says it. */
 void dataset_id(const struct shard_dataset *ds, char id[65]);
+/* MISMATCH if `want` is the id of another one.  `what` is of that dataset, for the message: "the selection is". */
+int dataset_check_id(const struct shard_dataset *ds, const char want[65], const char *what, struct shard_error *err);
 
 /*
  * The dataset `id`, which a token names, may be this one before others were appended.  Then its
@@ -461,10 +469,6 @@ void selection_keep(uint64_t *bits, const struct shard_selection *of);
 int selection_make(struct shard_selection **out, const struct shard_dataset *ds, uint64_t *bits, const char *what,
 		   struct shard_error *err);
 
-/* MISMATCH if `s` is of another dataset.  `what` it is, for the message. */
-int selection_check(const struct shard_selection *s, const struct shard_dataset *ds, const char *what,
-		    struct shard_error *err);
-
 uint64_t selection_at(const struct shard_selection *s, uint64_t i);
 /* The same, if the record before it is `next` - 1: for a caller who asks for all of them, in order. */
 uint64_t selection_following(const struct shard_selection *s, uint64_t i, uint64_t next);
@@ -492,12 +496,6 @@ struct shard_episodes {
 	uint64_t count;
 	uint64_t *begin; /* [count + 1] the first record of each; the last one is the end of the dataset */
 };
-
-/* MISMATCH if these are of another dataset.  `what` they are, for the message. */
-int episodes_check(const struct shard_episodes *e, const struct shard_dataset *ds, const char *what,
-		   struct shard_error *err);
-/* The episode of a record. */
-uint64_t episodes_find(const struct shard_episodes *e, uint64_t record);
 
 /* ---- mixture.c: several datasets as one, one behind the other or in a proportion ---- */
 

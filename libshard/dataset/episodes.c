@@ -167,43 +167,16 @@ void shard_episodes_close(struct shard_episodes *e)
 	mem_free(e);
 }
 
-int episodes_check(const struct shard_episodes *e, const struct shard_dataset *ds, const char *what,
-		   struct shard_error *err)
-{
-	char id[65];
-
-	dataset_id(ds, id);
-	if (!strcmp(e->dataset_id, id))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_MISMATCH, "%s are of dataset %.16s..., and this is dataset %.16s...", what,
-			 e->dataset_id, id);
-}
-
-uint64_t episodes_find(const struct shard_episodes *e, uint64_t record)
-{
-	uint64_t at = 0, end = e->count;
-
-	while (end - at > 1) {
-		uint64_t middle = at + (end - at) / 2;
-
-		if (e->begin[middle] <= record)
-			at = middle;
-		else
-			end = middle;
-	}
-	return at;
-}
-
 int shard_select_inside(struct shard_selection **out, struct shard_dataset *ds, const struct shard_selection *of,
 			const struct shard_episodes *e, int32_t first, int32_t last, struct shard_error *err)
 {
 	uint64_t before = first < 0 ? (uint64_t) - (int64_t)first : 0, behind = last > 0 ? (uint64_t)last : 0;
 	uint64_t *bits;
 	char what[128];
-	int rc = episodes_check(e, ds, "the episodes", err);
+	int rc = dataset_check_id(ds, e->dataset_id, "the episodes are", err);
 
 	if (!rc && of)
-		rc = selection_check(of, ds, "the selection to choose from", err);
+		rc = dataset_check_id(ds, of->dataset_id, "the selection to choose from is", err);
 	if (!rc && first > last)
 		rc = error_set(err, SHARD_E_ARGUMENT,
 			       "the window is from %" PRId32 " to %" PRId32 "; it must not end before it begins", first,

@@ -309,10 +309,10 @@ static int open_component(struct component *c, const struct shard_mix_source *s,
 
 	if (!s->ds)
 		return error_set(err, SHARD_E_ARGUMENT, "source %u of the mixture has no dataset", number);
-	snprintf(what, sizeof(what), "the selection of source %u", number);
+	snprintf(what, sizeof(what), "the selection of source %u is", number);
 	rc = refuse_joined(s->ds, "source", number, err);
 	if (!rc && s->selection)
-		rc = selection_check(s->selection, s->ds, what, err);
+		rc = dataset_check_id(s->ds, s->selection->dataset_id, what, err);
 	if (rc)
 		return rc;
 	*c = (struct component){.ds = s->ds, .selection = s->selection};

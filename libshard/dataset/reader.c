@@ -24,8 +24,7 @@
 #include "libshard/io/io.h"
 #include "shard_inspect.h"
 
-#define PAGE_BYTES 4096u  /* what the kernel reads at least */
-#define ASK_BYTES  65536u /* to copy these takes much longer than to ask whether SIGBUS is blocked */
+#define PAGE_BYTES 4096u /* what the kernel reads at least */
 
 /* I1 to I42. */
 static int read_pages(struct pages *pages, int fd, uint64_t file_bytes, const char *path, struct shard_error *err)
@@ -286,12 +285,13 @@ int reader_check_section(struct shard_reader *r, const struct section *s, struct
 int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_error *err)
 {
 	struct reader_group *g = &r->group[group];
-	const struct section *leaf = pages_find(r->pages, SHARD_SECTION_HASH, group);
-	const struct section *index = pages_find(r->pages, SHARD_SECTION_CIDX, group);
+	const struct section *leaf, *index;
 	int rc;
 
 	if (atomic_load_explicit(&g->tables_checked, memory_order_acquire))
 		return SHARD_OK;
+	leaf = pages_find(r->pages, SHARD_SECTION_HASH, group);
+	index = pages_find(r->pages, SHARD_SECTION_CIDX, group);
 	rc = leaf ? reader_check_section(r, leaf, err) : SHARD_OK;
 	if (!rc && index)
 		rc = reader_check_section(r, index, err);
@@ -609,8 +609,8 @@ static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint
 		file_will_need(g->data + first * g->stride, (size_t)(count * g->stride));
 	else if (!dst && r->check == SHARD_CHECK_FIRST)
 		return SHARD_OK; /* nothing is read */
-	rc = count * g->stride < ASK_BYTES ? reader_guarded_brief(r, copy_raw, &job, err)
-					   : reader_guarded(r, copy_raw, &job, err);
+	rc = count * g->stride < READER_ASK_BYTES ? reader_guarded_brief(r, copy_raw, &job, err)
+						  : reader_guarded(r, copy_raw, &job, err);
 	return end_work(r, rc, job.rc, err);
 }
 
@@ -662,6 +662,18 @@ int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t
 					  : read_raw(r, group, first, count, dst, err);
 }
 
+const uint8_t *reader_checked(const struct shard_reader *r, uint32_t group, uint64_t idx)
+{
+	const struct reader_group *g = &r->group[group];
+	const _Atomic uint64_t *seen = atomic_load_explicit(&g->seen, memory_order_acquire);
+	uint64_t unit = idx / g->unit_records;
+	bool known = r->check == SHARD_CHECK_NEVER ||
+		     (reader_remembers(r) && seen &&
+		      atomic_load_explicit(&seen[unit / 64], memory_order_relaxed) >> (unit & 63) & 1);
+
+	return known && !g->compressed ? g->data + idx * g->stride : NULL;
+}
+
 bool reader_had_faults(void)
 {
 	static _Thread_local uint64_t before;
@@ -676,10 +688,17 @@ int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, ui
 		      struct shard_error *err)
 {
 	int rc = reader_need_map(r, err);
+	struct shown s;
 
+	if (!rc && !dst && group < r->schema->group_count && r->group[group].compressed)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "%s: group %u is compressed, so its records are checked as they are read; give "
+				 "memory for them",
+				 show(&s, r->path), group);
 	if (!rc)
 		rc = reader_read(r, group, first, count, dst, err);
-	if (rc || !count || r->check != SHARD_CHECK_DEVICE || r->group[group].compressed || !reader_had_faults())
+	if (rc || !count || !dst || r->check != SHARD_CHECK_DEVICE || r->group[group].compressed ||
+	    !reader_had_faults())
 		return rc;
 	reader_forget(r, group, first, count);
 	return reader_read(r, group, first, count, dst, err);

@@ -31,7 +31,7 @@
 /* Is `of` a selection of this dataset?  NULL is the whole of it. */
 static int check_of(const struct shard_dataset *ds, const struct shard_selection *of, struct shard_error *err)
 {
-	return of ? selection_check(of, ds, "the selection to choose from", err) : SHARD_OK;
+	return of ? dataset_check_id(ds, of->dataset_id, "the selection to choose from is", err) : SHARD_OK;
 }
 
 void selection_keep(uint64_t *bits, const struct shard_selection *of)

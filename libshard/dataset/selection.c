@@ -73,18 +73,6 @@ static uint64_t bytes_of_bits(const struct shard_selection *s)
 
 /* ---- asking ---- */
 
-int selection_check(const struct shard_selection *s, const struct shard_dataset *ds, const char *what,
-		    struct shard_error *err)
-{
-	char id[65];
-
-	dataset_id(ds, id);
-	if (!strcmp(s->dataset_id, id))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_MISMATCH, "%s is of dataset %.16s..., and this is dataset %.16s...", what,
-			 s->dataset_id, id);
-}
-
 static uint64_t at_bits(const struct shard_selection *s, uint64_t i)
 {
 	uint64_t block = s->hint[i / SELECTION_HINT], end = s->hint[i / SELECTION_HINT + 1] + 1, word, n;

@@ -554,6 +554,7 @@ struct block {
 	const struct resident *resident; /* of the group that is being filled: slot_residents(), or NULL */
 	struct path_times times;
 	struct located at[BLOCK_ROWS];
+	uint8_t behind[BLOCK_ROWS]; /* how many of the next rows have the records behind this one, in its shard */
 };
 
 #define BLOCK_FETCH_BYTES 256u /* the processor itself prefetches the rest of a record */

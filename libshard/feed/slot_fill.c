@@ -140,7 +140,8 @@ int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *chec
 	return SHARD_OK;
 }
 
-#define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */
+#define TOGETHER    16u /* large rows that are prefetched at once: one wait for all their pages */
+#define PAGE_BYTES  4096u
 #define SHORT_BYTES 256u /* of a record; rows of shorter ones are prefetched a block at a time */
 #define LOOK_BLOCKS 64u	 /* of records below LAYOUT_LARGE; asking for page faults takes as long as some rows of them */
 
@@ -197,6 +198,12 @@ static uint32_t locate_neighbours(struct block *b, uint32_t i)
 		at.in_shard++;
 		b->at[i + ++n] = at;
 	}
+	if (!n) { /* each record of a shuffle */
+		b->behind[i] = 0;
+		return 0;
+	}
+	for (uint32_t k = 0; k <= n; k++)
+		b->behind[i + k] = (uint8_t)(n - k);
 	return n;
 }
 
@@ -318,28 +325,28 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 	return true;
 }
 
-/* Is the record of a row the neighbour of the one before? */
-static inline bool is_neighbour(const struct block *b, uint32_t i)
-{
-	const struct located *at = &b->at[i];
-
-	return i < b->count && at->in_shard == at[-1].in_shard + 1 && at->r == at[-1].r;
-}
-
 /*
  * Prefetch the first bytes of the next rows.  Each record lies on another page, which the processor
- * has to look up.  It looks up the pages at the same time if they are needed together.
+ * has to look up.  It looks up the pages at the same time if they are needed together.  It goes on to
+ * neighbours by itself, but not to their next page.
  */
 __attribute__((always_inline)) static inline void fetch_some(const struct block *b, uint32_t group, uint32_t first,
 							     uint32_t count)
 {
-	for (uint32_t i = first; i < first + count && i < b->count; i++)
-		/* The processor itself goes on to neighbours. */
-		if (!(i && is_neighbour(b, i)) && kind_of(b, group, &b->at[i]) == PATH_MAP) {
-			const struct reader_group *g = &b->at[i].r->group[group];
+	uint32_t end = first + count < b->count ? first + count : b->count;
 
-			block_fetch_ahead(g->data + b->at[i].in_shard * g->stride, g->stride);
-		}
+	for (uint32_t i = first, rows; i < end; i += rows) {
+		const struct reader_group *g = &b->at[i].r->group[group];
+		const uint8_t *src = g->data + b->at[i].in_shard * g->stride, *page;
+
+		rows = b->behind[i] + 1u < end - i ? b->behind[i] + 1u : end - i;
+		if (kind_of(b, group, &b->at[i]) != PATH_MAP)
+			continue;
+		block_fetch_ahead(src, g->stride);
+		page = src + (PAGE_BYTES - ((uintptr_t)src & (PAGE_BYTES - 1)));
+		for (; g->stride <= SHORT_BYTES && page < src + rows * g->stride; page += PAGE_BYTES)
+			block_fetch_ahead(page, (uint64_t)(src + rows * g->stride - page));
+	}
 }
 
 /*
@@ -349,25 +356,24 @@ __attribute__((always_inline)) static inline void fetch_some(const struct block 
 static uint32_t fill_seen_run(const struct block *b, uint32_t group, uint32_t i)
 {
 	const struct located *at = &b->at[i];
-	uint64_t stride = at->r->group[group].stride;
+	const struct reader_group *g = &at->r->group[group];
 	const struct spread_field *f = &b->layout->field[group][0];
 	bool is_block = layout_is_block(b->layout, group);
-	const uint8_t *src = at->r->group[group].data + at->in_shard * stride;
-	uint64_t unit_records = at->r->group[group].unit_records;
-	uint32_t count = 1, sound = 0;
-	uint8_t *dst;
+	bool is_dense = is_block || (b->layout->field_count[group] == 1 && !f->narrow && f->bytes == g->stride);
+	const uint8_t *src = g->data + at->in_shard * g->stride;
+	uint32_t count = b->behind[i] + 1u, sound = 0;
+	uint8_t *slot = b->slot->memory;
 
 	if (b->resident || kind_of(b, group, at) != PATH_MAP)
 		return 0;
-	if (!is_block && (b->layout->field_count[group] != 1 || f->narrow || f->bytes != stride))
-		return 0;
-	while (is_neighbour(b, i + count))
-		count++;
 	while (sound < count && is_known_sound(b, group, i + sound)) /* unit by unit */
-		sound += (uint32_t)(unit_records - at[sound].in_shard % unit_records);
+		sound += (uint32_t)(g->unit_records - at[sound].in_shard % g->unit_records);
 	count = sound < count ? sound : count;
-	dst = b->slot->memory + (is_block ? b->layout->group_at[group] : f->at) + (b->first + i) * stride;
-	copy_record(dst, src, count * stride);
+	if (is_dense)
+		copy_record(slot + (is_block ? b->layout->group_at[group] : f->at) + (b->first + i) * g->stride, src,
+			    count * g->stride);
+	for (uint32_t k = 0; !is_dense && k < count; k++)
+		layout_spread(b->layout, group, src + k * g->stride, b->first + i + k, slot);
 	return count;
 }
 
@@ -389,7 +395,7 @@ static void fill_seen_rows(void *context)
 	for (uint32_t count; i < b->count; i += count) {
 		if (!is_short && i % TOGETHER == 0)
 			fetch_some(b, rows->group, i + TOGETHER, TOGETHER);
-		count = is_neighbour(b, i + 1) ? fill_seen_run(b, rows->group, i) : 0;
+		count = b->behind[i] ? fill_seen_run(b, rows->group, i) : 0;
 		if (!count) {
 			if (!fill_seen(b, rows->group, i))
 				break;
@@ -422,11 +428,13 @@ static uint64_t fetch_rows(struct block *b, uint32_t group)
 	uint64_t rows = 0;
 
 	for (uint32_t i = 0; i < b->count; i++)
-		if (!b->at[i].path.hot && kind_of(b, group, &b->at[i]) == PATH_MAP &&
-		    !fetch_is_there(b->source->paths.fetch, b->at[i].shard, b->at[i].r, group, b->at[i].in_shard,
-				    mark) &&
-		    paths_fetch(&b->source->paths, b->at[i].shard, b->at[i].r, group, b->at[i].in_shard,
-				b->slot->place.epoch))
+		if (b->at[i].path.hot)
+			i += b->behind[i];
+		else if (kind_of(b, group, &b->at[i]) == PATH_MAP &&
+			 !fetch_is_there(b->source->paths.fetch, b->at[i].shard, b->at[i].r, group, b->at[i].in_shard,
+					 mark) &&
+			 paths_fetch(&b->source->paths, b->at[i].shard, b->at[i].r, group, b->at[i].in_shard,
+				     b->slot->place.epoch))
 			rows |= UINT64_C(1) << i;
 	return rows;
 }

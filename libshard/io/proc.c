@@ -80,16 +80,23 @@ static uint64_t number_in(const char *folder, const char *name, const char *word
 	return proc_number(path, word);
 }
 
-/* What the limits of one group leave. */
-static uint64_t left_in(const struct hierarchy *h, const char *folder)
+static uint64_t limit_in(const struct hierarchy *h, const char *folder)
 {
-	uint64_t limit = UINT64_MAX, used, reclaimable;
+	uint64_t limit = UINT64_MAX;
 
 	for (size_t i = 0; i < 2 && h->limit[i]; i++) {
 		uint64_t one = number_in(folder, h->limit[i], "");
 
 		limit = one < NO_LIMIT && one < limit ? one : limit;
 	}
+	return limit;
+}
+
+/* What the limits of one group leave. */
+static uint64_t left_in(const struct hierarchy *h, const char *folder)
+{
+	uint64_t limit = limit_in(h, folder), used, reclaimable;
+
 	used = limit == UINT64_MAX ? limit : number_in(folder, h->used, "");
 	if (used == UINT64_MAX)
 		return UINT64_MAX;
@@ -119,8 +126,9 @@ static bool find_path(const struct hierarchy *h, const char *text, char *path, s
 	return false;
 }
 
-/* What the groups of this process leave in one hierarchy. */
-static uint64_t groups_leave(const struct hierarchy *h, const char *groups)
+/* The least that of() says of the groups of this process in one hierarchy. */
+static uint64_t least_of_groups(const struct hierarchy *h, const char *groups,
+				uint64_t (*of)(const struct hierarchy *h, const char *folder))
 {
 	char folder[PATH_BYTES], *path;
 	size_t mount_bytes = strlen(h->mount);
@@ -133,9 +141,9 @@ static uint64_t groups_leave(const struct hierarchy *h, const char *groups)
 	    access(folder, F_OK))
 		*path = 0;
 	for (;;) {
-		uint64_t left = left_in(h, folder);
+		uint64_t one = of(h, folder);
 
-		least = left < least ? left : least;
+		least = one < least ? one : least;
 		path = strrchr(folder + mount_bytes, '/');
 		if (!path)
 			return least;
@@ -143,19 +151,31 @@ static uint64_t groups_leave(const struct hierarchy *h, const char *groups)
 	}
 }
 
-uint64_t available_memory_bytes(void)
+/* The least that of() says of a group, and the system's KiB. */
+static uint64_t least_of_all(uint64_t kib, uint64_t (*of)(const struct hierarchy *h, const char *folder))
 {
-	uint64_t kib = proc_number("/proc/meminfo", "MemAvailable:");
 	uint64_t least = kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
 	char groups[PROC_BYTES];
 
 	proc_read("/proc/self/cgroup", groups, sizeof(groups));
 	for (size_t i = 0; i < sizeof(hierarchies) / sizeof(hierarchies[0]); i++) {
-		uint64_t left = groups_leave(&hierarchies[i], groups);
+		uint64_t one = least_of_groups(&hierarchies[i], groups, of);
 
-		least = left < least ? left : least;
+		least = one < least ? one : least;
 	}
 	return least;
+}
+
+uint64_t available_memory_bytes(void)
+{
+	return least_of_all(proc_number("/proc/meminfo", "MemAvailable:"), left_in);
+}
+
+uint64_t memory_limit_bytes(void)
+{
+	uint64_t ram = proc_number("/proc/meminfo", "MemTotal:"), swap = proc_number("/proc/meminfo", "SwapTotal:");
+
+	return least_of_all(ram == UINT64_MAX || swap == UINT64_MAX ? ram : ram + swap, limit_in);
 }
 
 uint32_t gpu_count_of_host(void)

@@ -23,6 +23,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/dataset/dataset.h"
+#include "libshard/io/io.h"
 #include "libshard/order/order.h"
 
 /* ---- open ---- */
@@ -51,6 +52,28 @@ static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
 			 "%" PRIu64 " records are too few for one batch of %u on each of %u ranks; use batches of at "
 			 "most %" PRIu64 ", or SHARD_PAD",
 			 records, l->o.batch_records, l->o.world, most);
+}
+
+#define LIMIT_BYTES (UINT64_C(1) << 30) /* to fill fewer takes no look at the limits */
+
+/*
+ * Would the ring fill more memory than there is?  The system may promise it, and end the process later.
+ * On a GPU records may stay where they are mapped.
+ */
+static int refuse_too_large(const struct shard_loader *l, struct shard_error *err)
+{
+	uint64_t bytes = l->layout.slot_bytes * l->o.slot_count, limit;
+
+	if (l->o.gpu.device || bytes < LIMIT_BYTES)
+		return SHARD_OK;
+	limit = memory_limit_bytes();
+	if (bytes <= limit)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_MEMORY,
+			 "%u slots for batches of %u rows of %" PRIu64 " bytes have %" PRIu64
+			 " bytes, and this process may have %" PRIu64 " bytes of memory; ask for smaller batches%s",
+			 l->o.slot_count, steps_rows(&l->steps), l->layout.record_bytes, bytes, limit,
+			 l->steps.window.episodes ? " or shorter windows" : "");
 }
 
 static int open_parts(struct shard_loader *l, struct shard_dataset *ds, struct shard_error *err)
@@ -86,8 +109,12 @@ static int open_parts(struct shard_loader *l, struct shard_dataset *ds, struct s
 	if (!layout_plan(&l->layout, &l->ds->m.schema, l->o.fields, l->ds->uneven_groups, 0, steps_rows(&l->steps),
 			 l->transformed ? l->transformed->remade : NULL))
 		return error_set(err, SHARD_E_MEMORY,
-				 "a batch of %u records does not fit memory; ask for smaller batches",
-				 steps_rows(&l->steps));
+				 "a batch of %u records has more than %zu bytes, which is the most that a batch can "
+				 "have; ask for smaller batches",
+				 steps_rows(&l->steps), SIZE_MAX / 2 / LAYOUT_SLOTS_MAX);
+	rc = refuse_too_large(l, err);
+	if (rc)
+		return rc;
 	rc = l->o.gpu.device ? cuda_open(&l->cuda, l->o.gpu.device, l->o.gpu.stream, err) : SHARD_OK;
 	if (!rc && l->transformed && l->transformed->has_kernel)
 		rc = loader_open_kernel(l, err);

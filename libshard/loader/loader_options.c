@@ -211,7 +211,7 @@ static int check_window(const struct shard_loader_options *o, const struct shard
 			err, SHARD_E_UNSUPPORTED,
 			"options: window is given, and resume_appended: windows of the epoch before the append "
 			"would reach into its new records; leave one of both out");
-	return episodes_check(w->episodes, ds, "options: window.episodes", err);
+	return dataset_check_id(ds, w->episodes->dataset_id, "options: window.episodes are", err);
 }
 
 int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
@@ -241,11 +241,13 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 	if (!rc && o->mix)
 		rc = check_mix(o, err);
 	else if (!rc && o->selection)
-		rc = selection_check(o->selection, ds, "options: the selection", err);
+		rc = dataset_check_id(ds, o->selection->dataset_id, "options: the selection is", err);
 	if (!rc && ds->part_count)
 		rc = check_joined(o, ds, err);
 	if (rc)
 		return rc;
+	if (o->tail == SHARD_KEEP && !o->mix && record_count) /* no batch has more, so none needs more memory */
+		o->batch_records = (uint32_t)min_u64(o->batch_records, record_count);
 	rc = check_window(o, ds, err);
 	if (rc)
 		return rc;

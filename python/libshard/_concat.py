@@ -57,6 +57,40 @@ class Joined(Dataset):
             counts = {name: counts[name] + other.class_counts[name] for name in counts if name in other.class_counts}
         return Stats(channels, counts)
 
+    @cached_property
+    def _is_even(self) -> bool:
+        return all(part._fields() == self._fields() for part in self.parts)
+
+    def rows(self, records: list[int]) -> dict[str, Array]:
+        """``self[records]``, also if the parts store their records in different ways."""
+        return self[records] if self._is_even else self._rows_of_parts(records)
+
+    def _rows_of_parts(self, records: list[int]) -> dict[str, Array]:
+        """Field by field, with room for the greatest lengths of all parts."""
+        try:
+            numpy = import_module("numpy")
+        except ImportError:
+            raise ImportError(
+                f"the parts of {self.path} store their records in different ways; to put them side by side takes NumPy, "
+                "and there is none"
+            ) from None
+        places = [self.place(record) for record in records]
+        taken: list[tuple[list[int], Any]] = []  # rows of the batch, and what one part has for them
+        for part in {id(part): part for part in self.parts}.values():
+            rows = [row for row, place in enumerate(places) if place[0] is part]
+            if rows or not taken:  # at least one, which says the types
+                taken.append((rows, part[[places[row][1] for row in rows]]))
+        out: dict[str, Array] = {}
+        for field in self.schema:
+            wide = None
+            for rows, arrays in taken:
+                values = numpy.asarray(arrays[field.name])
+                if wide is None:
+                    wide = numpy.zeros((len(records), *field.shape), values.dtype)
+                wide[(rows, *(slice(n) for n in values.shape[1:]))] = values
+            out[field.name] = _core._array(field.dtype, wide.shape, wide.tobytes())
+        return out
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, (self.parts,)
 
@@ -266,7 +300,7 @@ class Zip(Hinting):
                 continue  # their lengths are not there, as a loader has it
             elif field:
                 if id(column) not in gathered:
-                    gathered[id(column)] = column[records]
+                    gathered[id(column)] = column.rows(records) if isinstance(column, Joined) else column[records]
                 out[name] = gathered[id(column)][field]
             else:
                 rows = column[records]
@@ -278,10 +312,11 @@ class Zip(Hinting):
 
 
 @public("libshard.zip")
-def zip(dataset: Dataset | Selection | Concat | Path, *others: Dataset | Path, **columns: Any) -> Zip:
+def zip(dataset: Dataset | Selection | Concat | Path, *others: Dataset | Concat | Path, **columns: Any) -> Zip:
     """A dataset with columns beside it, such as embeddings that were computed later: a :class:`Zip`.
 
-    ``others``: datasets with as many records in the same order, whose fields are the columns.
+    ``others``: datasets, or concatenations of them, with as many records in the same order, whose
+    fields are the columns.
     ``columns``: arrays by name, with a row for each record, as ``libshard.zip(ds, embedding=array)``;
     an array of ``numpy.load(..., mmap_mode="r")`` stays where it is.  A column has a row for each
     record of the dataset, also if a selection is given.
@@ -294,7 +329,7 @@ def zip(dataset: Dataset | Selection | Concat | Path, *others: Dataset | Path, *
     source = as_source(dataset)
     source = source if isinstance(source, Selection) else opened("dataset", source)
     base, taken = _dataset(source), {}
-    for other in others:
+    for other in map(as_source, others):
         is_known = isinstance(other, (Dataset, str, bytes)) or hasattr(other, "__fspath__")
         if isinstance(other, Selection) or not is_known:
             kind = "a selection" if isinstance(other, Selection) else show(other)

@@ -7,13 +7,14 @@
  * where its episode ends.
  */
 #include "libshard/dataset/dataset.h"
+#include "libshard/io/io.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"
 
 static const uint64_t sizes[] = {40, 1, 0, 62};
 static uint64_t begins[] = {0, 1, 2, 30, 44, 90, 103}; /* some cross the ends of shards */
 static struct shard_episodes episodes;
-static const int32_t offsets[] = {-9, -2, 0, 1, 3};
+static const int32_t offsets[] = {-9, -3, -2, -1, 0, 1, 3}; /* some are neighbours */
 
 static void open_windows(uint32_t codec)
 {
@@ -64,13 +65,18 @@ static uint32_t check_batch(const struct shard_batch *b, const uint64_t *anchor)
 	for (uint32_t i = 0; i < b->record_count; i++) {
 		bool repeats;
 		uint64_t want = walk(anchor[i / COUNT(offsets)], offsets[i % COUNT(offsets)], &repeats);
-		uint8_t *record = calloc(1, (size_t)s->group[0].stride);
+		bool same = b->record[i] == want && b->row_flags[i] == (repeats ? SHARD_ROW_EDGE : 0);
 
-		photo_record(s, 0, want, record);
-		wrong += b->record[i] != want || b->row_flags[i] != (repeats ? SHARD_ROW_EDGE : 0) ||
-			 memcmp((const uint8_t *)b->field[PHOTO_IMAGE].data + i * b->field[PHOTO_IMAGE].stride, record,
-				(size_t)s->field[PHOTO_IMAGE].bytes) != 0;
-		free(record);
+		for (uint32_t f = 0; f < s->field_count; f++) {
+			const struct shard_field *field = &s->field[f];
+			uint8_t *record = calloc(1, (size_t)s->group[field->group].stride);
+
+			photo_record(s, field->group, want, record);
+			same &= !memcmp((const uint8_t *)b->field[f].data + i * b->field[f].stride,
+					record + field->offset, (size_t)field->bytes);
+			free(record);
+		}
+		wrong += !same;
 	}
 	return wrong;
 }
@@ -155,8 +161,10 @@ TEST(what_cannot_be_is_refused)
 			w->offset_count = 0;
 		if (i == 3)
 			*w = (struct shard_loader_window){.episodes = &episodes, .offset = twice, .offset_count = 2};
-		if (i == 4)
+		if (i == 4) {
 			o.batch_records = UINT32_MAX / 4;
+			o.tail = SHARD_PAD;
+		}
 		if (i == 5)
 			o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 		if (i == 6)
@@ -172,6 +180,38 @@ TEST(what_cannot_be_is_refused)
 	}
 	episodes.dataset_id[0] ^= 1;
 	CHECK_EQ(shard_loader_open(&l, ds, &other, &fixture_err), SHARD_E_MISMATCH);
+}
+
+/* 2^32 rows of 4,800 bytes, in the memory of each of two slots or more. */
+TEST(batches_that_exceed_the_memory)
+{
+	struct shard_loader_options o = windows_of_kind(0);
+	struct shard_loader *l;
+	struct shard_batch b;
+	char want[64];
+
+	open_windows(SHARD_RAW);
+	o.batch_records = UINT32_MAX / COUNT(offsets);
+	o.tail = SHARD_PAD;
+	CHECK_EQ(shard_loader_open(&l, ds, &o, &fixture_err), SHARD_E_MEMORY);
+	snprintf(want, sizeof(want), "this process may have %" PRIu64 " bytes", memory_limit_bytes());
+	CHECK(strstr(fixture_err.message, want));
+	CHECK(strstr(fixture_err.message, "slots for batches of 4294967292 rows of "));
+	CHECK(strstr(fixture_err.message, "or shorter windows"));
+	o.window.offset_count = 0;
+	o.window.offset = NULL;
+	o.window.episodes = NULL;
+	o.batch_records = UINT32_MAX;
+	CHECK_EQ(shard_loader_open(&l, ds, &o, &fixture_err), SHARD_E_MEMORY);
+	CHECK(strstr(fixture_err.message, want) && !strstr(fixture_err.message, "windows"));
+	/* The control: with SHARD_KEEP the only batch has all records, and needs no more memory than these. */
+	o = windows_of_kind(0);
+	o.batch_records = UINT32_MAX;
+	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+	CHECK_EQ(b.record_count, 103 * COUNT(offsets));
+	CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	shard_loader_close(l);
 }
 
 TEST_MAIN()

@@ -209,6 +209,35 @@ class Concatenations(unittest.TestCase):
         for batch in libshard.Loader(both, 8, seed=2):
             self.assertEqual(batch["number"].tolist(), batch.index.tolist())
 
+    def test_beside_another_dataset(self):
+        """Records of parts that store them in different ways come as one dataset of all has them."""
+        numbers = libshard.pack({"number": np.arange(104)}, None, "numbers", replace=True)
+        for beside in (self.both, self.both.dataset):
+            both = libshard.zip(numbers, beside)
+            for strings in ("rows", "lists"):
+                for batch in libshard.Loader(both, 9, seed=3, strings=strings):
+                    records = batch.index.tolist()
+                    want = self.one[records]
+                    there = sum(name in batch for name in self.one.schema.names)
+                    self.assertEqual(there, len(self.one.schema.names) - 2 * (strings == "lists"))  # lists have no lengths
+                    for name in self.one.schema.names:
+                        if isinstance(batch.get(name), list):
+                            self.assertEqual(batch[name], [self.one[i][name] for i in records])
+                        elif name in batch:
+                            got, right = np.asarray(batch[name]), np.asarray(want[name])
+                            self.assertTrue(got.shape == right.shape and (got == right).all(), name)
+            self.assertEqual([plain(both[i])["label"] for i in (0, 31, 103)], [self.want[i]["label"] for i in (0, 31, 103)])
+        same = libshard.concat([pack(f"alike{i}", self.samples[20 * i : 20 * i + 20], 9) for i in range(2)]).dataset
+        self.assertTrue(same._is_even and not self.both.dataset._is_even)
+        for records in ([], [39, 0, 20, 20], [5]):
+            fast, slow = same.rows(records), same._rows_of_parts(records)
+            self.assertEqual(list(fast), list(slow))
+            for name in fast:
+                self.assertEqual(np.asarray(fast[name]).tobytes(), np.asarray(slow[name]).tobytes(), name)
+                self.assertEqual((fast[name].shape, fast[name].dtype), (slow[name].shape, slow[name].dtype))
+        with self.assertRaisesRegex(TypeError, "a selection: beside a dataset"):
+            libshard.zip(numbers, libshard.concat([self.one.select(range(52))] * 2))
+
     def test_a_damaged_record(self):
         for i in range(2):
             pack(f"good{i}", self.samples[20 * i : 20 * i + 20], 9)

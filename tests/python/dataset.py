@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets: records by number, slice and index; descriptions, damage, closing, other processes."""
 
+import array
 import copy
 import gc
 import multiprocessing
@@ -91,6 +92,59 @@ class Records(unittest.TestCase):
                 (1, 2),
             ):
                 self.check(ds[key], self.want[np.asarray(list(key), dtype=int)])
+
+    def test_numbers_in_a_buffer_are_those_of_a_list(self):
+        """An array's numbers are read where they lie, and those of a list one by one."""
+        rng = np.random.default_rng(4)
+        for ds in (self.plain, self.packed):
+            for dtype in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "q", ">i8", "intp"):
+                low = 0 if dtype[0] == "u" else -100
+                for numbers in (rng.integers(low, 100, 700).astype(dtype), np.zeros(0, dtype)):
+                    for key in (numbers, numbers[::-3], memoryview(numbers) if dtype[0] != ">" else numbers):
+                        self.check(ds[key], self.want[list(map(int, key))])
+                        self.assertEqual(ds[key]["label"].tolist(), ds[list(map(int, key))]["label"].tolist())
+            self.check(ds[array.array("h", [5, -1])], self.want[[5, -1]])
+            self.check(ds[bytearray([5, 99])], self.want[[5, 99]])
+            self.check(ds[ds[3:5]["label"]], self.want[self.want["label"][3:5]])
+            mask = rng.random(200) < 0.5
+            for key in (mask[:100], mask[::2], mask[99::-1], mask[:100].tolist(), memoryview(mask[:100])):
+                self.check(ds[key], self.want[np.asarray(key)])
+            for dtype, wrong, text in (
+                ("i8", 100, "100;"),
+                ("i8", -101, "-101;"),
+                ("i1", -128, "-128;"),
+                ("u1", 100, "100;"),
+                ("u8", 1 << 63, "of such a number;"),
+                ("u8", (1 << 64) - 1, "of such a number;"),  # not -1
+                ("i8", -(1 << 63), "-9223372036854775808;"),
+            ):
+                key = np.array([0, wrong, 1], dtype)
+                for numbers in (key, key.tolist()):
+                    with self.assertRaisesRegex(IndexError, f"there is no record {text} the dataset has 100"):
+                        ds[numbers]
+            for wrong in (np.zeros((2, 2), int), np.zeros(3), np.zeros(3, complex), np.zeros((1, 100), bool)):
+                with self.assertRaises((TypeError, ValueError)):
+                    ds[wrong]
+
+    def test_a_series_is_read_in_its_order_whatever_its_labels(self):
+        class Series:  # as of pandas: series[0] is the item with the label 0
+            def __init__(self, values, labels):
+                self.values, self.labels = values, labels
+
+            def __len__(self):
+                return len(self.values)
+
+            def __getitem__(self, label):
+                return self.values[self.labels.index(label)]
+
+            def tolist(self):
+                return list(self.values)
+
+        for ds in (self.plain, self.packed):
+            self.check(ds[Series([10, 20, 30], [2, 0, 1])], self.want[[10, 20, 30]])
+            self.check(ds[Series([10, 20, 30], ["a", "b", "c"])], self.want[[10, 20, 30]])
+            mask = [True] * 3 + [False] * 97
+            self.check(ds[Series(mask, list(range(100))[::-1])], self.want[:3])
 
     def test_what_is_no_index(self):
         for ds in (self.plain, self.packed):

@@ -280,7 +280,9 @@ class Windows(unittest.TestCase):
         refuse("is not between", window=(-(2**31), 0, 2**31))
         refuse("at most 65536", window=(0, 65536))
         with self.assertRaisesRegex(libshard.ArgumentError, "65537 windows of 65536 records have more than 2\\^32 rows"):
-            libshard.Loader(ds, 65537, window=(0, 65535)).close()
+            libshard.Loader(ds, 65537, window=(0, 65535), tail="pad").close()
+        with self.assertRaisesRegex(libshard.OutOfMemoryError, r"have \d+ bytes, and this process may have \d+ bytes"):
+            libshard.Loader(ds, 1 << 31, window=(0, 0), tail="pad").close()
         refuse("no window=, which they are for", episode="state")
         refuse("no window=, which they are for", window_edge="drop")
         refuse("window_edge='x'", window=(0, 1), window_edge="x")

@@ -25,12 +25,18 @@ static void make_dataset(uint32_t codec)
 	write_dataset(folder.text, &schema, sizes, COUNT(sizes));
 }
 
-static struct shard_dataset *open_dataset(void)
+static struct shard_dataset *open_with(uint32_t check, uint32_t guard)
 {
+	struct shard_dataset_options o = {.size = sizeof(o), .check = check, .guard = guard};
 	struct shard_dataset *ds;
 
-	CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
+	CHECK_OK(shard_dataset_open(&ds, folder.text, &o, &fixture_err));
 	return ds;
+}
+
+static struct shard_dataset *open_dataset(void)
+{
+	return open_with(SHARD_CHECK_DEVICE, SHARD_GUARD_ON);
 }
 
 static const char *in_folder(struct path *p, const char *name)
@@ -38,33 +44,46 @@ static const char *in_folder(struct path *p, const char *name)
 	return tmp(p, "t_dataset.%d/%s", (int)getpid(), name);
 }
 
+#define MANY 700u /* more than are copied at once */
+
+/* With SHARD_CHECK_ALWAYS each record is read by itself; with the others, those that were checked before are not. */
 TEST(records_in_any_order)
 {
+	static const struct {
+		uint32_t codec, check, guard;
+	} rows[] = {
+		{SHARD_RAW, SHARD_CHECK_DEVICE, SHARD_GUARD_ON},  {SHARD_LZ4, SHARD_CHECK_DEVICE, SHARD_GUARD_ON},
+		{SHARD_RAW, SHARD_CHECK_ALWAYS, SHARD_GUARD_ON},  {SHARD_RAW, SHARD_CHECK_FIRST, SHARD_GUARD_ON},
+		{SHARD_RAW, SHARD_CHECK_NEVER, SHARD_GUARD_ON},	  {SHARD_LZ4, SHARD_CHECK_NEVER, SHARD_GUARD_ON},
+		{SHARD_RAW, SHARD_CHECK_DEVICE, SHARD_GUARD_OFF},
+	};
 	uint64_t strides[2];
 	uint8_t *dst[2];
 
-	for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
-		struct prng p = {codec};
+	for (size_t row = 0; row < COUNT(rows); row++) {
+		struct prng p = {row};
 		struct shard_dataset *ds;
 
-		make_dataset(codec);
-		ds = open_dataset();
+		make_dataset(rows[row].codec);
+		ds = open_with(rows[row].check, rows[row].guard);
 		for (int g = 0; g < 2; g++) {
 			strides[g] = schema.group[g].stride;
-			dst[g] = malloc((size_t)(100 * strides[g]));
+			dst[g] = malloc((size_t)(MANY * strides[g]));
 		}
 		for (int turn = 0; turn < 40; turn++) {
-			size_t count = (size_t)prng_below(&p, 100);
+			size_t count = (size_t)prng_below(&p, turn % 4 ? 100 : MANY);
 			void *wanted[2] = {turn % 3 == 1 ? NULL : dst[0], turn % 3 == 2 ? NULL : dst[1]};
-			uint64_t idx[100];
+			uint64_t idx[MANY];
 
+			STORY("codec %u, check %u, guard %u, turn %d, %zu records", rows[row].codec, rows[row].check,
+			      rows[row].guard, turn, count);
 			for (size_t i = 0; i < count; i++)
 				idx[i] = turn ? prng_below(&p, RECORDS) : i % RECORDS; /* repeated ones, too */
-			memset(dst[0], 0xee, (size_t)(100 * strides[0]));
-			memset(dst[1], 0xee, (size_t)(100 * strides[1]));
+			memset(dst[0], 0xee, (size_t)(MANY * strides[0]));
+			memset(dst[1], 0xee, (size_t)(MANY * strides[1]));
 			CHECK_OK(shard_dataset_read(ds, idx, count, wanted, &fixture_err));
 			for (uint32_t g = 0; g < 2; g++)
-				for (size_t i = 0; i < 100; i++) {
+				for (size_t i = 0; i < MANY; i++) {
 					if (wanted[g] && i < count)
 						check_photo(&schema, g, idx[i], dst[g] + i * strides[g]);
 					else
@@ -76,6 +95,48 @@ TEST(records_in_any_order)
 		shard_dataset_close(ds);
 	}
 	shard_dataset_close(NULL);
+}
+
+/* A unit of group 0 is 4 records.  All but one were checked before; then a byte of that one changes. */
+TEST(among_records_that_were_checked_the_others_are)
+{
+	const uint64_t first = 20, victim = 8; /* in the last shard */
+	struct shard_dataset *ds, *always;
+	uint64_t idx[MANY], known = 0;
+	struct prng p = {5};
+	uint8_t *record;
+	void *dst[2];
+
+	make_dataset(SHARD_RAW);
+	ds = open_dataset();
+	always = open_with(SHARD_CHECK_ALWAYS, SHARD_GUARD_ON);
+	dst[0] = record = malloc(MANY * schema.group[0].stride);
+	dst[1] = NULL;
+	for (uint64_t i = 0; i < RECORDS; i++)
+		if (i < first + victim || i >= first + victim + 4)
+			idx[known++] = i;
+	CHECK_EQ(known, RECORDS - 4);
+	CHECK_OK(shard_dataset_read(ds, idx, known, dst, &fixture_err));
+	damage_record(&folder, 4, 0, victim * schema.group[0].stride);
+	for (uint64_t i = known; i < MANY; i++)
+		idx[i] = idx[prng_below(&p, known)];
+	CHECK_OK(shard_dataset_read(ds, idx, MANY, dst, &fixture_err));
+	CHECK_OK(shard_dataset_read(always, idx, MANY, dst, &fixture_err));
+	for (size_t at = 0; at < MANY; at += 233) { /* in each block */
+		uint64_t was = idx[at];
+		struct shard_error err = {.message = ""};
+
+		STORY("the record of the damaged unit is number %zu", at);
+		idx[at] = first + victim + at % 4;
+		CHECK_EQ(shard_dataset_read(ds, idx, MANY, dst, &err), SHARD_E_CORRUPT);
+		CHECK(strstr(err.message, ": I44: unit 2 of group 0"));
+		CHECK_EQ(shard_dataset_read(always, idx, MANY, dst, NULL), SHARD_E_CORRUPT);
+		idx[at] = was;
+	}
+	CHECK_OK(shard_dataset_read(ds, idx, MANY, dst, &fixture_err));
+	free(record);
+	shard_dataset_close(always);
+	shard_dataset_close(ds);
 }
 
 TEST(keys_and_boundaries)

@@ -193,6 +193,25 @@ TEST(the_least_that_a_group_or_a_parent_leaves)
 	root[0] = 0;
 }
 
+TEST(limits_count_whoever_uses_the_memory)
+{
+	begin("0::/a/b\n");
+	CHECK_EQ(memory_limit_bytes(), UINT64_C(9000000) * 1024);
+	write_file("/proc/meminfo", "MemTotal: 9000000 kB\nMemAvailable: 5 kB\nSwapTotal: 1000000 kB\n");
+	CHECK_EQ(memory_limit_bytes(), UINT64_C(10000000) * 1024);
+	write_group(2, V2, &(struct group){"/a", 5000, 0, 4999, 0});
+	write_group(2, V2, &(struct group){"/a/b", 0, 0, 4999, 0});
+	CHECK_EQ(memory_limit_bytes(), 5000);
+	CHECK_EQ(available_memory_bytes(), 1);
+	write_group(2, V2, &(struct group){"/a/b", 9000, 2000, 4999, 0});
+	CHECK_EQ(memory_limit_bytes(), 2000);
+	begin(NULL);
+	write_file("/proc/meminfo", "MemAvailable: 5 kB\n");
+	CHECK_EQ(memory_limit_bytes(), UINT64_MAX);
+	root[0] = 0;
+	CHECK(memory_limit_bytes() >= available_memory_bytes());
+}
+
 TEST(nobody_says)
 {
 	begin(NULL);

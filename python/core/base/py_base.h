@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "shard.h"
 
@@ -118,6 +119,22 @@ const char *number_typestr(uint32_t dtype); /* of __array_interface__ */
 bool number_slice(PyObject *slice, Py_ssize_t *first, Py_ssize_t *stop, Py_ssize_t *step);
 
 PyObject *number_scalar(uint32_t dtype, const void *at); /* an int, float or bool */
+
+/* Are the items of a buffer whole numbers, or bools, in native bytes?  It was asked for with its format. */
+bool number_is_whole(const Py_buffer *b);
+bool number_is_signed(const Py_buffer *b);
+
+/* One of these items, with its sign in all 64 bits. */
+static inline uint64_t number_of_item(const char *at, Py_ssize_t bytes, bool is_signed)
+{
+	uint64_t number = 0, sign = is_signed ? UINT64_C(1) << (8 * bytes - 1) : 0;
+
+	if (bytes == 8) /* most arrays of numbers; the compiler knows the length */
+		memcpy(&number, at, 8);
+	else
+		memcpy(&number, at, (size_t)bytes);
+	return (number ^ sign) - sign;
+}
 
 /* ---- py_crc32c.c: crc32c(data, slow=False) of the module ---- */
 

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "python/core/base/py_base.h"
 #include "shard_inspect.h"
@@ -11,6 +12,8 @@
 /* ---- aligned memory that lives as long as an array in it ---- */
 
 #define SPARE_BYTES_MAX ((size_t)1 << 20)
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+#define HUGE_BYTES_MIN	((size_t)4 << 20)
 
 static PyTypeObject *memory_type;
 
@@ -20,6 +23,15 @@ static PyTypeObject *memory_type;
  */
 static void *spare;
 static size_t spare_bytes;
+
+/* The first write to each small page takes longer than the copy of its bytes. */
+static void ask_for_huge_pages(void *data, size_t bytes)
+{
+	uintptr_t begin = ((uintptr_t)data + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	uintptr_t end = ((uintptr_t)data + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+
+	madvise((char *)data + (begin - (uintptr_t)data), end - begin, MADV_HUGEPAGE);
+}
 
 struct memory *memory_new(size_t bytes)
 {
@@ -32,6 +44,8 @@ struct memory *memory_new(size_t bytes)
 	}
 	bytes = (bytes + MEMORY_ALIGN_BYTES) / MEMORY_ALIGN_BYTES * MEMORY_ALIGN_BYTES;
 	data = bytes == spare_bytes ? spare : aligned_alloc(MEMORY_ALIGN_BYTES, bytes);
+	if (data && bytes >= HUGE_BYTES_MIN)
+		ask_for_huge_pages(data, bytes);
 	if (bytes == spare_bytes) {
 		spare = NULL;
 		spare_bytes = 0;

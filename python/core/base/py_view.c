@@ -111,6 +111,21 @@ PyObject *number_scalar(uint32_t dtype, const void *at)
 	}
 }
 
+static bool has_format(const Py_buffer *b, const char *formats)
+{
+	return b->format && b->format[0] && !b->format[1] && strchr(formats, b->format[0]);
+}
+
+bool number_is_signed(const Py_buffer *b)
+{
+	return has_format(b, "bhilqn");
+}
+
+bool number_is_whole(const Py_buffer *b)
+{
+	return b->itemsize <= 8 && has_format(b, "bhilqnBHILQN?");
+}
+
 /* ---- shape, strides, and the elements ---- */
 
 Py_ssize_t view_item_bytes(const struct view *v)

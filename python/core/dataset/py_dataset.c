@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/words.h"
 #include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
@@ -72,20 +73,14 @@ int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, 
 		 struct shard_error *err)
 {
 	int rc = d->first_record ? SHARD_OK : learn_shards(d, err);
-	uint64_t low = 0, high, mid;
+	uint64_t shard;
 
 	if (rc)
 		return rc;
-	for (high = d->shard_count; high - low > 1;) {
-		mid = low + (high - low) / 2;
-		if (d->first_record[mid] <= idx)
-			low = mid;
-		else
-			high = mid;
-	}
-	*within = idx - d->first_record[low];
-	*shard_end = d->first_record[low + 1];
-	return shard_dataset_reader(d->ds, low, reader, err);
+	shard = run_holding(d->first_record, d->shard_count, idx);
+	*within = idx - d->first_record[shard];
+	*shard_end = d->first_record[shard + 1];
+	return shard_dataset_reader(d->ds, shard, reader, err);
 }
 
 /* ---- the type ---- */
@@ -199,10 +194,29 @@ static Py_ssize_t length(PyObject *self)
 	return dataset_is_open(d) ? (Py_ssize_t)d->record_count : -1;
 }
 
-/* Read a number as an index.  Numbers below 0 count from the end. */
-static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
+static bool fail_index_size(const struct dataset *d)
+{
+	PyErr_Format(PyExc_IndexError, "there is no record of such a number; the dataset has %llu",
+		     (unsigned long long)d->record_count);
+	return false;
+}
+
+/* Numbers below 0 count from the end. */
+static bool count_index(const struct dataset *d, Py_ssize_t i, uint64_t *idx)
 {
 	uint64_t n = d->record_count;
+
+	if (i >= 0 ? (uint64_t)i >= n : 0 - (uint64_t)i > n) {
+		PyErr_Format(PyExc_IndexError, "there is no record %zd; the dataset has %llu", i,
+			     (unsigned long long)n);
+		return false;
+	}
+	*idx = i >= 0 ? (uint64_t)i : n + (uint64_t)i;
+	return true;
+}
+
+static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
+{
 	Py_ssize_t i = PyNumber_AsSsize_t(number, PyExc_IndexError);
 
 	if (i == -1 && PyErr_Occurred()) {
@@ -210,18 +224,11 @@ static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 			fail_type("the number of a record must be a whole number", number);
 		} else if (PyErr_ExceptionMatches(PyExc_IndexError)) {
 			PyErr_Clear();
-			PyErr_Format(PyExc_IndexError, "there is no record of such a number; the dataset has %llu",
-				     (unsigned long long)n);
+			fail_index_size(d);
 		}
 		return false;
 	}
-	if (i >= 0 ? (uint64_t)i >= n : (uint64_t)-i > n) {
-		PyErr_Format(PyExc_IndexError, "there is no record %zd; the dataset has %llu", i,
-			     (unsigned long long)n);
-		return false;
-	}
-	*idx = i >= 0 ? (uint64_t)i : n - (uint64_t)-i;
-	return true;
+	return count_index(d, i, idx);
 }
 
 /* True or False, of Python or of NumPy, whose bools old releases take for indices. */
@@ -254,23 +261,20 @@ static bool has_bools(PyObject *key)
 	return has;
 }
 
-/* Numbers of records, or a mask: a bool for each record.  A mix of both is neither. */
-static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
+static bool fail_mask(const struct dataset *d, Py_ssize_t count)
 {
-	Py_ssize_t count = PySequence_Size(indices), used = 0, i;
+	fail_argument("the mask has %zd bools; must have one for each of %llu records", count,
+		      (unsigned long long)d->record_count);
+	return false;
+}
+
+/* The numbers, or the mask, that the items of any sequence are. */
+static bool take_items(const struct dataset *d, PyObject *indices, Py_ssize_t count, uint64_t *idx, Py_ssize_t *used)
+{
 	bool is_mask = false, ok = true;
 	PyObject *item;
-	uint64_t *idx;
 
-	if (count < 0) {
-		PyErr_Clear();
-		PyErr_SetString(PyExc_TypeError, NO_INDEX);
-		return NULL;
-	}
-	idx = PyMem_Malloc(((size_t)count + 1) * sizeof(*idx));
-	if (!idx)
-		return fail_memory("no memory for %zd numbers of records", count);
-	for (i = 0; ok && i < count; i++) {
+	for (Py_ssize_t i = 0; ok && i < count; i++) {
 		item = PySequence_GetItem(indices, i);
 		if (item && !i)
 			is_mask = is_truth(item);
@@ -282,18 +286,74 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 			int is_set = PyObject_IsTrue(item);
 
 			ok = is_set >= 0;
-			idx[used] = (uint64_t)i;
-			used += is_set > 0;
+			idx[*used] = (uint64_t)i;
+			*used += is_set > 0;
 		} else {
-			ok = item && take_index(d, item, &idx[used++]);
+			ok = item && take_index(d, item, &idx[(*used)++]);
 		}
 		Py_XDECREF(item);
 	}
-	if (ok && (is_mask || (!count && has_bools(indices))) && (uint64_t)count != d->record_count) {
-		fail_argument("the mask has %zd bools; must have one for each of %llu records", count,
-			      (unsigned long long)d->record_count);
-		ok = false;
+	return ok && is_mask && (uint64_t)count != d->record_count ? fail_mask(d, count) : ok;
+}
+
+/* Numbers, or bools, where they lie in the memory of an array: no object is made for each. */
+static bool take_buffer(const struct dataset *d, const Py_buffer *b, uint64_t *idx, Py_ssize_t *used)
+{
+	bool is_signed = number_is_signed(b);
+	const char *at = b->buf;
+	uint64_t number;
+
+	if (b->format[0] == '?') {
+		if ((uint64_t)b->shape[0] != d->record_count)
+			return fail_mask(d, b->shape[0]);
+		for (Py_ssize_t i = 0; i < b->shape[0]; i++, at += b->strides[0]) {
+			idx[*used] = (uint64_t)i;
+			*used += *at != 0;
+		}
+		return true;
 	}
+	for (; *used < b->shape[0]; at += b->strides[0]) {
+		number = number_of_item(at, b->itemsize, is_signed);
+		if (number > INT64_MAX && !is_signed)
+			return fail_index_size(d);
+		if (!count_index(d, (Py_ssize_t)number, &idx[(*used)++]))
+			return false;
+	}
+	return true;
+}
+
+static PyObject *subscript_listed(PyObject *self, PyObject *key);
+
+/* Numbers of records, or a mask: a bool for each record.  A mix of both is neither. */
+static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
+{
+	Py_ssize_t count = PySequence_Size(indices), used = 0;
+	bool is_listed = PyList_Check(indices) || PyTuple_Check(indices), has_buffer = false, ok;
+	uint64_t *idx;
+	Py_buffer b;
+
+	if (count < 0) {
+		PyErr_Clear();
+		PyErr_SetString(PyExc_TypeError, NO_INDEX);
+		return NULL;
+	}
+	if (!is_listed) {
+		has_buffer = !PyObject_GetBuffer(indices, &b, PyBUF_FORMAT | PyBUF_STRIDES);
+		PyErr_Clear();
+		if (has_buffer && (b.ndim != 1 || b.shape[0] != count || !number_is_whole(&b))) {
+			PyBuffer_Release(&b);
+			has_buffer = false;
+		}
+		/* A series has places and labels, and its items would be asked for by the labels. */
+		if (!has_buffer && PyObject_HasAttrString(indices, "tolist"))
+			return subscript_listed((PyObject *)d, indices);
+	}
+	idx = PyMem_Malloc(((size_t)count + 1) * sizeof(*idx));
+	if (!idx)
+		fail_memory("no memory for %zd numbers of records", count);
+	ok = idx && (has_buffer ? take_buffer(d, &b, idx, &used) : take_items(d, indices, count, idx, &used));
+	if (has_buffer)
+		PyBuffer_Release(&b);
 	if (ok)
 		return rows_gather(d, idx, (size_t)used);
 	PyMem_Free(idx);
@@ -307,9 +367,10 @@ static PyObject *subscript_listed(PyObject *self, PyObject *key)
 {
 	PyObject *listed = PyObject_CallMethod(key, "tolist", NULL), *out = NULL;
 	bool known = listed && (PyList_Check(listed) || PyLong_Check(listed));
+	struct dataset *d = (struct dataset *)self;
 
-	if (known && PyList_Check(listed) && !PyList_Size(listed) && has_bools(key))
-		out = gather_sequence((struct dataset *)self, key);
+	if (known && d->record_count && PyList_Check(listed) && !PyList_Size(listed) && has_bools(key))
+		fail_mask(d, 0);
 	else if (known)
 		out = subscript(self, listed);
 	else

@@ -195,21 +195,34 @@ static int read_group(const struct rows *r, int group, char *to, struct shard_er
 	return rc;
 }
 
-/* Find records in the map of their shard, and check all of them. */
+/* Find records in the map of their shard, and check all of them: neighbours in pieces, others one by one. */
 static int check_mapped(const struct rows *r, int group, const char **data, struct shard_error *err)
 {
 	uint32_t g = (uint32_t)group;
-	int64_t within = (int64_t)r->within;
+	uint64_t stride = shard_dataset_schema(r->dataset->ds)->group[group].stride;
+	size_t piece = (size_t)(GATHER_BYTES / stride) + 1, n;
+	bool is_run = r->step == 1 || r->step == -1;
 	struct shard_view view;
 	int rc = SHARD_OK;
 
-	Py_BEGIN_ALLOW_THREADS for (size_t i = 0; !rc && i < r->count; i++)
-	{
-		rc = shard_reader_view(r->reader, g, (uint64_t)(within + r->step * (int64_t)i), &view, err);
-		if (!rc && !i)
-			*data = view.data;
+	for (size_t i = 0; !rc && i < r->count; i += n) {
+		int64_t at = (int64_t)r->within + r->step * (int64_t)i;
+
+		n = r->count - i < piece ? r->count - i : piece;
+		Py_BEGIN_ALLOW_THREADS if (is_run)
+		{
+			uint64_t first = (uint64_t)(r->step > 0 ? at : at - (int64_t)(n - 1));
+
+			rc = shard_reader_read(r->reader, g, first, n, NULL, err);
+		}
+		for (size_t k = 0; !rc && k < (is_run ? 1 : n); k++) {
+			rc = shard_reader_view(r->reader, g, (uint64_t)(at + r->step * (int64_t)k), &view, err);
+			if (!rc && !i && !k)
+				*data = view.data;
+		}
+		Py_END_ALLOW_THREADS if (!rc && PyErr_CheckSignals() < 0) rc = SHARD_E_CANCELLED;
 	}
-	Py_END_ALLOW_THREADS return rc;
+	return rc;
 }
 
 static bool keep(struct promise *p, int group)

@@ -50,17 +50,16 @@ static void dealloc(PyObject *self)
 /* The numbers as the library takes them, in new memory; else an exception is set. */
 static uint64_t *take_numbers(const Py_buffer *b, uint64_t count)
 {
-	bool is_signed = b->format && strchr("bhilqn", b->format[0]);
+	bool is_signed = number_is_signed(b);
 	uint64_t *idx = PyMem_Calloc(count + 1, sizeof(*idx)), i = 0;
-	size_t bytes = (size_t)b->itemsize;
 
 	if (!idx) {
 		fail_memory("no memory for the numbers of %llu records", (unsigned long long)count);
 		return NULL;
 	}
 	for (; i < count; i++) {
-		memcpy(&idx[i], (uint8_t *)b->buf + i * bytes, bytes);
-		if (is_signed && idx[i] >> (8 * bytes - 1))
+		idx[i] = number_of_item((const char *)b->buf + i * (size_t)b->itemsize, b->itemsize, is_signed);
+		if (is_signed && idx[i] > INT64_MAX)
 			break;
 	}
 	if (i == count)
