@@ -9,16 +9,18 @@ leaf, and then all leaves.  There is no hash to compare.
 from __future__ import annotations
 
 import json
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from .convert import Part, Record, Source, load_json, samples
+import numpy as np
 
-# Leaves whose bytes are those of a file, or text.  What the format says behind a colon is its ending.
-_BYTES = ("bytes", "jpeg", "image", "file")
-_TEXTS = ("str", "string", "text")
-_NUMBERS = {"int": "<q", "float": "<d", "bool": "<?"}
+from .convert import Batch, Column, File, Source, load_json, read_text, shard
+
+# What the bytes of a leaf are: those of a file, text, or a number.  What a format says behind a colon is an ending.
+_FORMS: dict[str, Any] = {
+    "bytes": "part", "jpeg": "part", "image": "part", "file": "part", "str": read_text, "string": read_text,
+    "text": read_text, "int": np.dtype("<i8"), "float": np.dtype("<f8"), "bool": np.dtype("?"),
+}  # fmt: skip
 _CODE = ("pickle", "graph:pickle")
 
 
@@ -36,19 +38,7 @@ def _names(spec: Any, prefix: str = "") -> list[str]:
     return [name for of, child in named for name in _names(child, of)]
 
 
-def _decoder(form: str) -> Callable[[Part], Any] | None:
-    kind = form.partition(":")[0]
-    if kind in _BYTES:
-        return lambda part: part
-    if kind in _TEXTS:
-        return lambda part: str(part.data, "utf-8")
-    if kind in _NUMBERS:
-        number = struct.Struct(_NUMBERS[kind])
-        return lambda part: number.unpack(part.data)[0]
-    return None
-
-
-def _leaves(source: Source, config: dict[str, Any]) -> list[tuple[str, Callable[[Part], Any] | None]]:
+def _leaves(source: Source, config: dict[str, Any]) -> list[Column]:
     forms, spec = config.get("data_format"), config.get("data_spec")
     if not isinstance(forms, list) or not forms or not all(isinstance(f, str) for f in forms):
         source.fail("index.json", f"has the data_format {forms!r}, which is not a list of names")
@@ -63,34 +53,23 @@ def _leaves(source: Source, config: dict[str, Any]) -> list[tuple[str, Callable[
         if form in _CODE and name not in source.without:
             source.fail("index.json", f"leaf {name!r} is a pickle, which can run any code when it is read; leave it out with "
                                       f"--without {name}")  # fmt: skip
-        decode = _decoder(form)
-        if decode is None and name not in source.without:
+        read = None if name in source.without else _FORMS.get(form.partition(":")[0])
+        if read is None and name not in source.without:
             source.note(f"leaf {name!r} is left out: its format is {form}")
-        leaves.append((name, None if name in source.without else decode))
+        leaves.append(Column(name, None, read))
     return leaves
 
 
-def _chunk(source: Source, chunk: Any, leaves: list[tuple[str, Callable[[Part], Any] | None]]) -> Iterator[Record]:
+def _chunk(source: Source, chunk: Any, leaves: list[Column]) -> Iterator[Batch]:
     if not isinstance(chunk, dict):
         source.fail("index.json", f"a chunk is described by {chunk!r}")
-    path = source.below("index.json", chunk.get("filename"))
-    with source.map(path) as data:
-        if len(data) < 8:
-            source.fail(path, f"is cut: {len(data)} bytes")
-        for i, at in samples(source, path, data, chunk.get("chunk_size")):
-            values = {}
-            for (name, decode), size in zip(leaves, at.numbers(f"{len(leaves)}I", "the sizes of leaves"), strict=True):
-                begin, part = at.at, at.take(size, f"leaf {name!r}")
-                if decode:
-                    try:
-                        values[name] = decode(Part(begin, part))
-                    except (ValueError, struct.error) as e:
-                        at.fail(f"leaf {name!r} is not what index.json says: {e}")
-            at.finish("leaves")
-            yield Record(path, f"{path}/{i}", values)
+    with File(source, source.below("index.json", chunk.get("filename"))) as file:
+        if file.size < 8:
+            source.fail(file.path, f"is cut: {file.size} bytes")
+        yield from shard(file, chunk.get("chunk_size"), leaves, "leaf")
 
 
-def records(source: Source) -> Iterator[Record]:
+def batches(source: Source) -> Iterator[Batch]:
     description = load_json(source, "index.json") if not source.files else source.fail(source.files[0], "give its folder")
     config = description.get("config") if isinstance(description, dict) else None
     if not isinstance(config, dict) or not isinstance(description.get("chunks"), list):
