@@ -9,13 +9,14 @@ place, u64 bytes.  The format has no magic number and no hash, so every number i
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-from .convert import Batch, Cursor, File, Source
+from .convert import Batch, Cursor, File, Source, as_ppm
 
 _VERSION, _FIELDS_MAX = 2, 64
 _FLOAT, _INT, _RGB, _BYTES, _ARRAY, _JSON, _TENSOR = range(7)
@@ -23,7 +24,7 @@ _FLOAT, _INT, _RGB, _BYTES, _ARRAY, _JSON, _TENSOR = range(7)
 # multiples of 8, and so does the next row if there is any.
 _DTYPES = {"d": "f8", "q": "i8", "B": "u1", "H": "u2", "Q": "u8"}
 _ROW = {_FLOAT: "d", _INT: "q", _RGB: "BHHQ", _BYTES: "QQ", _ARRAY: "Q", _JSON: "QQ", _TENSOR: "Q"}
-_JPG = 0
+_JPG, _RAW = 0, 1
 _BLOCK, _ROWS = 1 << 18, 4096  # samples whose places are looked up together, and that come together
 
 
@@ -103,29 +104,25 @@ def _file(source: Source, file: File) -> Iterator[Batch]:
         for first in range(block, min(block + _BLOCK, samples), _ROWS):
             n = min(_ROWS, samples - first)
             rows = np.frombuffer(file.read(rows_at + first * row.itemsize, n * row.itemsize), row)
-            columns = {name: values for i, (name, kind) in enumerate(fields) if name not in source.without
-                       for values in _column(file, first, name, kind, i, rows, sizes)}  # fmt: skip
-            yield Batch(file, [f"{path}/{i}" for i in range(first, first + n)], columns)
+            batch = Batch(file, [f"{path}/{i}" for i in range(first, first + n)], {})
+            for i, (name, kind) in enumerate(fields):
+                if name not in source.without and kind not in (_ARRAY, _TENSOR):
+                    batch.columns[name] = _column(batch, first, name, kind, i, rows, sizes)
+            yield batch
 
 
-def _column(file: File, first: int, name: str, kind: int, number: int, rows: np.ndarray[Any, Any], sizes: _Sizes
-            ) -> Iterator[list[Any]]:
-    """The values of a field; none of an array."""
+def _column(batch: Batch, first: int, name: str, kind: int, number: int, rows: np.ndarray[Any, Any], sizes: _Sizes
+            ) -> list[Any]:
+    """The values of a field.  Images may be pixels, also only some of them."""
+    file = batch.file
 
-    def fail(wrong: np.ndarray[Any, Any], text: Any) -> None:
+    def fail(wrong: np.ndarray[Any, Any], text: Callable[[int], str]) -> None:
         if wrong.any():
             i = int(wrong.argmax())
             file.source.fail(file.path, f"sample {first + i}: {text(i)}")
 
-    if kind in (_ARRAY, _TENSOR):
-        return
     if kind in (_FLOAT, _INT):
-        yield rows[f"{number}.0"].tolist()
-        return
-    if kind == _RGB:
-        fail(rows[f"{number}.0"] != _JPG, lambda i: "its image is raw pixels, not JPEG, so it is not a file that can be read in "
-             "place; give the dataset that the .beton was made of to shardpack or libshard.pack(), or write it with "
-             "write_mode='jpg'")  # fmt: skip
+        return list(rows[f"{number}.0"].tolist())
     places = rows[f"{number}.{3 if kind == _RGB else 0}"]
     held = sizes.at(places, first)
     fail((places > file.size) | (held > file.size - np.minimum(places, file.size)),
@@ -134,7 +131,25 @@ def _column(file: File, first: int, name: str, kind: int, number: int, rows: np.
         said = rows[f"{number}.1"]
         fail(said > held, lambda i: f"field {name!r} has {said[i]} bytes, and the allocation table says {held[i]}")
         held = said
-    yield list(zip(places.tolist(), held.tolist(), strict=True))
+    parts: list[tuple[int, int]] = list(zip(places.tolist(), held.tolist(), strict=True))
+    if kind == _JSON:
+        values = []
+        for i, part in enumerate(parts):
+            try:
+                values.append(json.loads(file.peek(part).removesuffix(b"\0")))
+            except (ValueError, RecursionError) as e:
+                file.source.fail(file.path, f"sample {first + i}: field {name!r} is not JSON: {e}")
+        return values
+    if kind == _RGB:
+        modes, widths, heights = (rows[f"{number}.{k}"] for k in range(3))
+        fail(modes > _RAW, lambda i: f"field {name!r} has the mode {modes[i]}, which is not {_JPG}, JPEG, or {_RAW}, raw pixels")
+        if modes.any():
+            pixels = 3 * widths.astype(np.uint64) * heights
+            fail((modes == _RAW) & (held != pixels), lambda i: f"field {name!r} has {held[i]} bytes, and {heights[i]} x {widths[i]} "
+                 f"x 3 pixels have {pixels[i]}")  # fmt: skip
+            batch.made[name] = lambda i: (file.peek(parts[i]) if modes[i] == _JPG
+                                          else as_ppm(int(heights[i]), int(widths[i]), 3, file.peek(parts[i])))  # fmt: skip
+    return parts
 
 
 def batches(source: Source) -> Iterator[Batch]:

@@ -8,19 +8,24 @@ leaf, and then all leaves.  There is no hash to compare.
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator
-from typing import Any
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 import numpy as np
 
-from .convert import Batch, Column, File, Source, load_json, read_text, shard
+from .convert import (
+    Batch, Column, Cursor, File, Source, array_as_ppm, decompressed, load_json, pil_as_ppm, read_text, shard,
+)  # fmt: skip
 
 # What the bytes of a leaf are: those of a file, text, or a number.  What a format says behind a colon is an ending.
 _FORMS: dict[str, Any] = {
     "bytes": "part", "jpeg": "part", "image": "part", "file": "part", "str": read_text, "string": read_text,
     "text": read_text, "int": np.dtype("<i8"), "float": np.dtype("<f8"), "bool": np.dtype("?"),
 }  # fmt: skip
+_FRAMED = b"LDFZ01\0\0"
 _CODE = ("pickle", "graph:pickle")
 
 
@@ -54,16 +59,69 @@ def _leaves(source: Source, config: dict[str, Any]) -> list[Column]:
             source.fail("index.json", f"leaf {name!r} is a pickle, which can run any code when it is read; leave it out with "
                                       f"--without {name}")  # fmt: skip
         read = None if name in source.without else _FORMS.get(form.partition(":")[0])
-        if read is None and name not in source.without:
+        made = None if read is not None or name in source.without else _pixels(form)
+        if read is None and made is None and name not in source.without:
             source.note(f"leaf {name!r} is left out: its format is {form}")
-        leaves.append(Column(name, None, read))
+        leaves.append(Column(name, None, read if made is None else "part", made))
     return leaves
 
 
-def _chunk(source: Source, chunk: Any, leaves: list[Column]) -> Iterator[Batch]:
+def _unframed(file: File, compression: Any) -> Iterator[bytes]:
+    """The chunk of a file whose samples are compressed some at a time: head, offsets, table of frames, frames."""
+    fail: Callable[[str], NoReturn] = lambda text: file.source.fail(file.path, text)  # noqa: E731
+    at = Cursor(file, 0, file.size, fail)
+    magic, version, _, count, _, frames = at.numbers("8sHHIII", "the head")
+    if magic != _FRAMED or version != 1:
+        fail(f"begins with {magic!r} and version {version}, not with {_FRAMED!r} and version 1")
+    offsets = np.frombuffer(file.read(*at.take(4 * (count + 1), "the table of samples")), "<u4").astype(np.int64)
+    yield struct.pack("<I", count) + (offsets + 4 * (count + 2)).astype("<u4").tobytes()
+    for i in range(frames):
+        _, _, begin, size, whole = at.numbers("IIQII", f"frame {i} of the table")
+        if begin > file.size or size > file.size - begin:
+            fail(f"frame {i}, {size} bytes at byte {begin}, ends beyond the end of the file: it is cut")
+        written = 0
+        for data in decompressed(file, compression, io.BytesIO(file.read(begin, size))):
+            written += len(data)
+            yield data
+        if written != whole:
+            fail(f"frame {i} unpacks to {written} bytes, and the file says {whole}")
+
+
+def _pixels(form: str) -> Callable[[bytes], bytes] | None:
+    """What makes an image of a leaf that is pixels: of a tensor, u32 code of its dtype, dimensions, shape, big end first."""
+    if form == "pil":
+        return pil_as_ppm
+    if form not in ("tensor", "numpy"):
+        return None
+    order, uint8 = (">", 11) if form == "tensor" else ("<", 4)
+
+    def make(data: bytes) -> bytes:
+        kind, dims = struct.unpack_from(order + "II", data)
+        if kind != uint8:
+            raise ValueError(f"an array of the dtype with the number {kind}; only uint8, which is {uint8}, is an image")
+        if dims > 3:
+            raise ValueError(f"an array of {dims} dimensions is not an image")
+        return array_as_ppm(struct.unpack_from(f"{order}{dims}I", data, 8), data[8 + 4 * dims :])
+
+    return make
+
+
+def _chunk(source: Source, config: dict[str, Any], chunk: Any, leaves: list[Column]) -> Iterator[Batch]:
     if not isinstance(chunk, dict):
         source.fail("index.json", f"a chunk is described by {chunk!r}")
-    with File(source, source.below("index.json", chunk.get("filename"))) as file:
+    path = source.below("index.json", chunk.get("filename"))
+    compression, level = config.get("compression"), config.get("compression_level") or "chunk"
+    if compression and level not in ("chunk", "batch"):
+        source.fail("index.json", f"has compression_level {level!r}; only 'chunk' and 'batch' are read. Give "
+                                  "StreamingDataset(...) of LitData to libshard.pack()")  # fmt: skip
+    if compression:
+        packed, path = path, path.replace(f".{str(compression).partition(':')[0]}.bin", ".bin")
+        with File(source, packed) as file:
+            is_plain = level == "batch" and file.peek((0, min(8, file.size))) != _FRAMED  # of images it does not compress any
+        if not is_plain:
+            unpack = _unframed if level == "batch" else decompressed
+            source.unpack(packed, path, chunk.get("chunk_bytes"), lambda file: unpack(file, compression))
+    with File(source, path) as file:
         if file.size < 8:
             source.fail(file.path, f"is cut: {file.size} bytes")
         yield from shard(file, chunk.get("chunk_size"), leaves, "leaf")
@@ -74,12 +132,12 @@ def batches(source: Source) -> Iterator[Batch]:
     config = description.get("config") if isinstance(description, dict) else None
     if not isinstance(config, dict) or not isinstance(description.get("chunks"), list):
         source.fail("index.json", "is not an index of LitData")
-    for word in ("compression", "encryption"):
+    for word in ("encryption", "ipc_compression"):
         if config.get(word):
-            source.fail("index.json", f"has {word} {config[word]!r}, so nothing can be read in place; give "
-                                      "StreamingDataset(...) of LitData to libshard.pack()")  # fmt: skip
+            source.fail("index.json", f"has {word} {config[word]!r}, which is not read; give StreamingDataset(...) of LitData to "
+                                      "libshard.pack()")  # fmt: skip
     if config.get("item_loader") not in (None, "PyTreeLoader"):
         source.fail("index.json", f"is for the item_loader {config['item_loader']}; only PyTreeLoader has samples of leaves")
     leaves = _leaves(source, config)
     for chunk in description["chunks"]:
-        yield from _chunk(source, chunk, leaves)
+        yield from _chunk(source, config, chunk, leaves)

@@ -10,20 +10,49 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .convert import Batch, Column, File, Source, load_json, read_text, shard
+from .convert import (
+    Batch, Column, File, Source, array_as_ppm, decompressed, load_json, pil_as_ppm, read_text, shard,
+)  # fmt: skip
 
 _NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+_UINT8 = b"\x08"  # the code of a dtype
 # What else a column's bytes are.
 _FORMS: dict[str, Any] = {
     "bytes": "part", "jpeg": "part", "png": "part", "int": np.dtype("<i8"), "bool": np.dtype("?"), "str": read_text,
     "json": lambda data: json.loads(bytes(data)), "str_int": lambda data: int(read_text(data)),
     "str_float": lambda data: float(read_text(data)), **{name: np.dtype(name).newbyteorder("<") for name in _NUMBERS},
 }  # fmt: skip
+
+
+def _pixels(encoding: str) -> Callable[[bytes], bytes] | None:
+    """What makes an image of a column of pixels.  An array has a code of its dtype, and u8 dimensions, unless they are said."""
+    kind, *said = encoding.split(":")
+    if kind == "pil" and not said:
+        return pil_as_ppm
+    if kind != "ndarray" or said[:1] not in ([], ["uint8"]) or len(said) > 2:
+        return None
+
+    def make(data: bytes) -> bytes:
+        at = 0
+        if not said:
+            if data[:1] != _UINT8:
+                raise ValueError(f"an array of the dtype with the code {data[:1].hex()}; only uint8 is an image")
+            at = 1
+        if len(said) == 2:
+            return array_as_ppm([int(n) for n in said[1].split(",")], data[at:])
+        if not data[at:]:
+            raise ValueError("no shape")
+        size = 1 << (data[at] & 3)  # of a dimension, below their number
+        dims = data[at] >> 2
+        end = at + 1 + dims * size
+        return array_as_ppm([int.from_bytes(data[i : i + size], "little") for i in range(at + 1, end, size)], data[end:])
+
+    return make
 
 
 def _check(file: File, said: dict[str, Any]) -> None:
@@ -66,9 +95,10 @@ def _columns(source: Source, shard: dict[str, Any]) -> list[Column]:
                 "index.json",
                 f"column {name!r} is a pickle, which can run any code when it is read; leave it out with --without {name}",
             )
-        if form is None and name not in source.without:
+        made = None if form is not None or name in source.without else _pixels(encoding)
+        if form is None and made is None and name not in source.without:
             source.note(f"column {name!r} is left out: its encoding is {encoding}")
-        columns.append(Column(name, size, form))
+        columns.append(Column(name, size, form if made is None else "part", made))
     return columns
 
 
@@ -77,10 +107,15 @@ def _shard(source: Source, said: dict[str, Any]) -> Iterator[Batch]:
     if said.get("format") != "mds" or not isinstance(raw, dict):
         source.fail("index.json", f"a shard has the format {said.get('format')!r}; only 'mds' is read")
     path = source.below("index.json", raw.get("basename"))
-    if said.get("compression") and not (source.root / path).exists():
-        source.fail(path, f"is compressed with {said['compression']}, so nothing in it can be read in place; give "
-                          "StreamingDataset(local=...) to libshard.pack()")  # fmt: skip
     columns = _columns(source, said)
+    compression, zipped = said.get("compression"), said.get("zip_data")
+    if compression and not (source.root / path).exists():
+        if not isinstance(zipped, dict):
+            source.fail("index.json", f"has the compression {compression!r} of {path}, and zip_data {zipped!r}")
+        packed = source.below("index.json", zipped.get("basename"))
+        with File(source, packed) as file:
+            _check(file, zipped)
+        source.unpack(packed, path, raw.get("bytes"), lambda file: decompressed(file, compression))
     with File(source, path) as file:
         _check(file, raw)
         yield from shard(file, said.get("samples"), columns, "column")

@@ -10,8 +10,11 @@ Nothing is copied.  The files are indexed: a table says where each image is, and
 from __future__ import annotations
 
 import argparse
+import bz2
 import contextlib
+import gzip
 import importlib
+import io
 import json
 import math
 import os
@@ -21,7 +24,7 @@ import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
@@ -60,6 +63,8 @@ class Batch:
     file: File
     keys: list[str]
     columns: dict[str, list[Any]]  #: by name: a value for each sample, None where it has none
+    #: By name, of columns that are pixels and no file of an image: the bytes of such a file, for the sample of that number.
+    made: dict[str, Callable[[int], bytes]] = field(default_factory=dict)
 
 
 @dataclass
@@ -69,6 +74,8 @@ class Source:
     root: Path
     files: list[str]  #: below the root; [] means that the indexer finds them
     without: frozenset[str] = frozenset()  #: values that nobody wants
+    scratch: Path | None = None  #: a folder for what is unpacked, and for pixels as files of images
+    unpacks: bool = False  #: there is something in it, so it stands for the root
     notes: dict[str, int] = field(default_factory=dict)  #: what was left out, and how often
 
     def note(self, text: str) -> None:
@@ -101,14 +108,44 @@ class Source:
     def open(self, path: str) -> BinaryIO:
         """A file below the root.  It may be a link that leads elsewhere, as in a cache, which is told."""
         full = self.root / path
+        is_unpacked = self.unpacks and self.scratch is not None and (self.scratch / path).exists()
+        if is_unpacked and self.scratch is not None:
+            full = self.scratch / path
         try:
             if not stat.S_ISREG(full.stat().st_mode):  # before it is opened: opening a FIFO waits
                 self.fail(path, "is not a regular file")
-            if not self.files and not full.resolve().is_relative_to(self.root.resolve()):
+            if not self.files and not is_unpacked and not full.resolve().is_relative_to(self.root.resolve()):
                 self.note(f"files are links that lead out of {self.root}: what they lead to is packed")
             return open(full, "rb")
         except OSError as e:
             self.fail(path, e.strerror or str(e))
+
+    def new(self, path: str, why: str) -> Path:
+        """The place of a file in the scratch folder.  ``why``: what is wrong with ``path`` if there is none."""
+        if self.scratch is None:
+            self.fail(path, f"{why}, so it cannot be read in place; give index() a folder as scratch=")
+        self.unpacks = True
+        target = self.scratch / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+    def unpack(self, path: str, name: str, size: Any, read: Callable[[File], Iterator[bytes]]) -> None:
+        """Write what ``read`` makes of the file ``path`` to ``name`` in the scratch folder, unless it is there."""
+        target = self.new(name, "is compressed")
+        with File(self, path) as file:
+            if target.exists() and (target.stat().st_size, target.stat().st_mtime_ns) == (size, file.time):
+                return
+            part, written = target.with_name(".tmp." + target.name), 0
+            with open(part, "wb") as out:
+                for data in read(file):
+                    written += len(data)
+                    if not isinstance(size, int) or written > size:
+                        self.fail(path, f"unpacks to more than the {size!r} bytes that index.json says")
+                    out.write(data)
+            if written != size:
+                self.fail(path, f"unpacks to {written} bytes, and index.json says {size!r}")
+            os.utime(part, ns=(file.time, file.time))  # shardpack looks at it when a run goes on
+            os.replace(part, target)
 
 
 class File:
@@ -172,6 +209,73 @@ class File:
         return self.read(at, size)
 
 
+def _zstd(file: BinaryIO) -> Any:
+    for name in ("compression.zstd", "backports.zstd"):
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(name).ZstdFile(file)
+    with contextlib.suppress(ModuleNotFoundError):
+        return importlib.import_module("zstandard").ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return io.BytesIO(importlib.import_module("zstd").decompress(file.read()))
+
+
+# What MDS and LitData compress with: a stream of the bytes, and the package that has it if Python has none.
+_STREAMS: dict[str, tuple[Callable[[BinaryIO], Any], str]] = {
+    "gz": (lambda file: gzip.GzipFile(fileobj=file), ""), "bz2": (lambda file: bz2.BZ2File(file), ""),
+    "zstd": (_zstd, "zstandard"),
+    "br": (lambda file: io.BytesIO(importlib.import_module("brotli").decompress(file.read())), "brotli"),
+    "snappy": (lambda file: io.BytesIO(importlib.import_module("snappy").decompress(file.read())), "python-snappy"),
+}  # fmt: skip
+
+
+def decompressed(file: File, compression: Any, data: BinaryIO | None = None) -> Iterator[bytes]:
+    """The bytes of a compressed file, or of ``data``, which is a part of it."""
+    name = str(compression).partition(":")[0]  # what is behind it is a level
+    if name not in _STREAMS:
+        file.source.fail(file.path, f"is compressed with {compression!r}, which is not one of {', '.join(_STREAMS)}")
+    open_stream, package = _STREAMS[name]
+    try:
+        stream = open_stream(file.file if data is None else data)
+        while block := stream.read(1 << 20):
+            yield block
+    except ModuleNotFoundError:
+        file.source.fail(file.path, f"is compressed with {name}, which this Python cannot read; install the package {package}")
+    except (GeneratorExit, ConvertError):
+        raise
+    except Exception as e:  # each package has its own
+        file.source.fail(file.path, f"is not whole, or is not compressed with {name}, as index.json says: {e}")
+
+
+def as_ppm(height: int, width: int, channels: int, pixels: bytes | memoryview) -> bytes:
+    """Pixels of 8 bits as a file of an image."""
+    if channels not in (1, 3) or not height or not width or len(pixels) != height * width * channels:
+        raise ValueError(f"{len(pixels)} bytes are not an image of {height} x {width} x {channels}, with 1 or 3 channels")
+    return b"P%d\n%d %d\n255\n" % (6 if channels == 3 else 5, width, height) + pixels
+
+
+def pil_as_ppm(data: bytes) -> bytes:
+    """What MDS and LitData store of an image of Pillow: u32 width, u32 height, u32 bytes of the mode, mode, pixels."""
+    if len(data) < 12:
+        raise ValueError(f"{len(data)} bytes are no image of Pillow")
+    width, height, n = struct.unpack_from("<III", data)
+    mode = data[12 : 12 + min(n, 16)]
+    if mode not in (b"L", b"RGB"):
+        raise ValueError(f"an image of Pillow of mode {mode.decode(errors='replace')!r}; only 'L' and 'RGB' have all that "
+                         "their pixels need in the file")  # fmt: skip
+    return as_ppm(height, width, len(mode), data[12 + n :])
+
+
+def array_as_ppm(shape: Sequence[int], data: bytes | memoryview) -> bytes:
+    """An array of u8: [H, W], [H, W, 1 or 3], or as PyTorch has it [1 or 3, H, W]."""
+    if len(shape) == 3 and shape[0] in (1, 3) and shape[2] in (1, 3):
+        raise ValueError(f"an array {list(shape)} may have its channels first or last")
+    if len(shape) == 3 and shape[0] in (1, 3):
+        pixels = np.frombuffer(data, np.uint8).reshape(shape).transpose(1, 2, 0)
+        return as_ppm(*pixels.shape, pixels.tobytes())
+    if len(shape) not in (2, 3):
+        raise ValueError(f"an array {list(shape)} is not an image")
+    return as_ppm(shape[0], shape[1], shape[2] if len(shape) == 3 else 1, data)
+
+
 class Cursor:
     """Numbers and bytes of a file, one after the other, never beyond an end."""
 
@@ -226,6 +330,7 @@ class Column:
     size: int | None  #: None: each sample begins with a u32 for it
     #: What its bytes are: a Part, a number, or what a function makes of them; None: nobody wants it.
     form: Literal["part"] | np.dtype[Any] | Callable[[memoryview], Any] | None
+    made: Callable[[bytes], bytes] | None = None  #: of a part that is pixels: what makes a file of an image of it
 
 
 def read_text(data: memoryview) -> str:
@@ -278,6 +383,8 @@ def _samples(file: File, first: int, offsets: np.ndarray[Any, Any], columns: lis
             continue
         if column.form == "part":
             values: list[Any] = list(zip((at + offsets[0]).tolist(), size.tolist(), strict=True))
+            if column.made is not None:
+                batch.made[column.name] = _maker(file, first, column, values, what)
         elif isinstance(column.form, np.dtype):
             wrong = size != column.form.itemsize
             if wrong.any():
@@ -295,6 +402,17 @@ def _samples(file: File, first: int, offsets: np.ndarray[Any, Any], columns: lis
                                             f"{e}")  # fmt: skip
         batch.columns[column.name] = values
     return batch
+
+
+def _maker(file: File, first: int, column: Column, parts: list[Part], what: str) -> Callable[[int], bytes]:
+    def make(i: int) -> bytes:
+        assert column.made is not None
+        try:
+            return column.made(file.peek(parts[i]))
+        except (ValueError, struct.error) as e:
+            file.source.fail(file.path, f"sample {first + i}: {what} {column.name!r} has pixels that cannot be packed: {e}; give "
+                                        "the samples to libshard.pack()")  # fmt: skip
+    return make
 
 
 def _gather(data: np.ndarray[Any, Any], at: np.ndarray[Any, Any], bytes: int) -> np.ndarray[Any, Any]:
@@ -340,12 +458,14 @@ def _names(values: Iterable[str]) -> str:
     return ", ".join(map(repr, values)) or "none"
 
 
-def _choose_image(file: File, key: str, values: Values, image: str | None) -> str:
+def _choose_image(batch: Batch, key: str, values: Values, image: str | None) -> str:
+    file = batch.file
     if image is not None:
         if image not in values:
             file.source.fail(file.path, f"record {key} has no value {image!r}; it has {_names(values)}")
         return image
-    found = [name for name, value in values.items() if _is_image(file, value)]
+    found = [name for name, value in values.items() if name not in batch.made and _is_image(file, value)]
+    found = found or [name for name in values if name in batch.made]
     if len(found) == 1:
         return found[0]
     if found:
@@ -353,8 +473,7 @@ def _choose_image(file: File, key: str, values: Values, image: str | None) -> st
     file.source.fail(
         file.path,
         f"record {key} has no value that begins as an image does (JPEG, PNG, WebP, GIF, TIFF, AVIF, BMP, PPM); it has "
-        f"{_names(values)}. Pixels that are not encoded as a file cannot be read in place: read them with their own "
-        "library, and give the samples to libshard.pack()",
+        f"{_names(values)}. Other pixels are not read: read them with their own library, and give the samples to libshard.pack()",
     )
 
 
@@ -439,12 +558,14 @@ class _Table:
         self.label: str | None = None
         self.count = 0
         self.left_out: dict[str, int] = {}
+        self.pixels: set[str] = set()  # columns that are left out for that
+        self.paths: set[str] = set()  # that rows name
 
     def _choose(self, batch: Batch) -> None:
         for i, key in enumerate(batch.keys):
             values = {name: column[i] for name, column in batch.columns.items() if column[i] is not None}
             if values:  # an indexer gives a sample that it cannot read none
-                self.image = _choose_image(batch.file, key, values, self.wanted[0])
+                self.image = _choose_image(batch, key, values, self.wanted[0])
                 self.label = None if self.no_label else _choose_label(batch.file, key, values, self.wanted[1], self.image)
                 return
 
@@ -454,14 +575,22 @@ class _Table:
             self._choose(batch)
         if not (_is_text(file.path) and _is_text("".join(batch.keys))):
             self.source.fail(file.path, "its name is not UTF-8; rename the file, or name a link to it in a folder of its own")
-        cells: list[Iterable[str]] = [repeat(f'{{"path":{_encode(file.path)},"key":', rows), map(_encode, batch.keys)]
         parts: list[Any] = [None] * rows if self.image is None else batch.columns.get(self.image, [None] * rows)
+        path = file.path
+        if self.image in batch.made:
+            path, parts = self._make_images(batch, batch.made[self.image])
+        self.paths.add(path)
+        cells: list[Iterable[str]] = [repeat(f'{{"path":{_encode(path)},"key":', rows), map(_encode, batch.keys)]
         if all(type(part) is tuple for part in parts):
             cells.append([f',"offset":{at},"bytes":{size}' for at, size in parts])
         else:
             cells.append(self._some_places(batch, parts))
         for name, values in batch.columns.items():
             if name == self.image:
+                continue
+            if name in batch.made:
+                self.pixels.add(name)
+                self.left_out[name] = self.left_out.get(name, 0) + rows
                 continue
             if name != self.label and (name in _RESERVED or not _is_text(name)):
                 self.left_out[name] = self.left_out.get(name, 0) + sum(v is not None for v in values)
@@ -485,31 +614,62 @@ class _Table:
                 self.source.note(f"records without a part {self.image!r} of their file, which are bad input")
         return places
 
+    def _make_images(self, batch: Batch, make: Callable[[int], bytes]) -> tuple[str, list[Any]]:
+        """The images of these samples as files, one behind the other in a file of the scratch folder."""
+        path, file, parts = batch.file.path + ".images", batch.file, []
+        target = self.source.new(path, "has pixels, not files of images")
+        with open(target, "ab" if path in self.paths else "wb") as out:
+            for i in range(len(batch.keys)):
+                image = make(i)
+                parts.append((out.tell(), len(image)))
+                out.write(image)
+        os.utime(target, ns=(file.time, file.time))  # shardpack looks at it when a run goes on
+        return path, parts
+
     def finish(self) -> None:
+        for path in self.paths if self.source.unpacks else ():
+            target = self.source.new(path, "")
+            if not target.exists():
+                target.unlink(missing_ok=True)
+                target.symlink_to((self.source.root / path).absolute())
         for name, rows in self.left_out.items():
             self.source.note(
+                f"column {name!r} is left out, because no label is wanted" if name == "label" and self.no_label else
                 f"column {name!r} is left out, because the table has one of that name" if name in _RESERVED else
+                f"column {name!r} is left out: it is pixels, and not the image" if name in self.pixels else
                 f"column {name!r} is left out of {rows} of {self.count} rows, where it is not text or a finite number, or a list "
                 "of them"
             )  # fmt: skip
 
 
 def index(kind: str, source: str | os.PathLike[str], table: Any, *, image: str | None = None, label: str | None = None,
-          no_label: bool = False, without: Iterable[str] = ()) -> tuple[int, dict[str, int]]:
-    """Write a row of JSON to the file ``table`` for each record; returns how many, and what was left out."""
+          no_label: bool = False, without: Iterable[str] = (), scratch: str | os.PathLike[str] | None = None
+          ) -> tuple[int, dict[str, int]]:
+    """Write a row of JSON to the file ``table`` for each record; returns how many, and what was left out.
+
+    ``scratch`` is a folder for what is compressed, or is pixels and not files of images.  If there is any, it is
+    made, and paths in the table are relative to it.
+    """
+    rows = _index(kind, source, table, image, label, no_label, without, scratch)
+    return rows.count, rows.source.notes
+
+
+def _index(kind: str, source: str | os.PathLike[str], table: Any, image: str | None, label: str | None, no_label: bool,
+           without: Iterable[str], scratch: str | os.PathLike[str] | None) -> _Table:
     if kind not in KINDS:
         raise ConvertError(f"there is no kind {kind!r}; it must be one of {', '.join(KINDS)}")
     path = Path(source)
     if not path.exists():
         raise ConvertError(f"{path}: No such file or directory")
-    of = Source(path, [], frozenset(without)) if path.is_dir() else Source(path.parent, [path.name], frozenset(without))
+    of = Source(path, []) if path.is_dir() else Source(path.parent, [path.name])
+    of.without, of.scratch = frozenset(without), Path(scratch) if scratch is not None else None
     rows = _Table(of, table, image, label, no_label)
     for batch in importlib.import_module(f"libshard._from_{kind}").batches(of):
         rows.write(batch)
     if rows.image is None:
         of.fail("", f"no records; it must be {KINDS[kind]}")
     rows.finish()
-    return rows.count, of.notes
+    return rows
 
 
 # ---- the program ----
@@ -536,6 +696,11 @@ def _say(text: str) -> None:
     print(f"libshard.convert: {text}", file=sys.stderr, flush=True)
 
 
+def _say_kept(scratch: Path) -> None:
+    if scratch.exists():
+        _say(f"what was unpacked is kept, and need not be unpacked again: {scratch}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     args, rest = _parser().parse_known_args(arguments)
     program = shutil.which(args.shardpack)
@@ -548,7 +713,7 @@ def main(arguments: list[str] | None = None) -> int:
             return USAGE
     table = Path(args.table or args.out.rstrip("/") + ".extents.jsonl")
     part = table.with_name(f".tmp.{os.getpid()}.{table.name}")
-    source = Path(args.source)
+    source, scratch = Path(args.source), Path(args.out.rstrip("/") + ".unpacked")
     if table.suffix != ".jsonl":
         _say(f"--table {table}: the name must end with .jsonl")
         return USAGE
@@ -556,25 +721,28 @@ def main(arguments: list[str] | None = None) -> int:
         table.parent.mkdir(parents=True, exist_ok=True)
         by_key = any(r.partition("=")[0] in ("--label-regex", "--labels") for r in rest)  # they go by the record's key
         with open(part, "w", encoding="utf-8") as f:
-            count, notes = index(args.kind, source, f, image=args.image, label=args.label, no_label=args.no_label or by_key,
-                                 without=args.without)  # fmt: skip
+            rows = _index(args.kind, source, f, args.image, args.label, args.no_label or by_key, args.without, scratch)
         os.replace(part, table)
     except (ConvertError, OSError) as e:
         _say(str(e))
+        _say_kept(scratch)
         return BAD if isinstance(e, ConvertError) else IO
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
-    _say(f"{count} records in {source}")
-    for text, times in notes.items():
+    _say(f"{rows.count} records in {source}")
+    for text, times in rows.source.notes.items():
         _say(text if times == 1 else f"{text} ({times} times)")
     command = [program, "images", str(table), "-o", args.out, "--extents", *(["--no-label"] if args.no_label else []),
-               "--root", str(source if source.is_dir() else source.parent), *rest]  # fmt: skip
+               "--root", str(scratch if rows.source.unpacks else rows.source.root), *rest]  # fmt: skip
     code = subprocess.run(command).returncode
     if code == 0 and not args.table:
         table.unlink()
+        if rows.source.unpacks:
+            shutil.rmtree(scratch)
     elif not args.table:
         _say(f"the table is kept: {table}")
+    _say_kept(scratch)
     return code if code >= 0 else IO
 
 

@@ -5,7 +5,9 @@ What they pack to has the pixels, labels and values of a folder of the same imag
 damaged ends in a sentence, or leaves the index as it was.
 """
 
+import bz2
 import contextlib
+import gzip
 import hashlib
 import io
 import json
@@ -89,7 +91,7 @@ def shards(rows, of, encode):
         yield k // 4, struct.pack("<I", len(samples)) + places.tobytes() + of + b"".join(samples), len(samples)
 
 
-def mds(out, rows, code=False):
+def mds(out, rows, code=False, pack=None):
     out.mkdir()
     encodings = {"caption": "str", "image": "bytes", "label": "int", "meta": "json", "score": "float32"}
     encodings |= {"zcode": "pkl"} if code else {}
@@ -104,9 +106,13 @@ def mds(out, rows, code=False):
 
     described = []
     for i, data, count in shards(rows, b"{}", encode):
-        (out / f"shard.{i:05}.mds").write_bytes(data)
+        name, zipped = f"shard.{i:05}.mds", None
+        if pack and i != 2:  # one of them is there as it was
+            packed = (gzip if pack == "gz" else bz2).compress(data)
+            zipped = {"basename": name + "." + pack, "bytes": len(packed), "hashes": {"sha1": hashlib.sha1(packed).hexdigest()}}
+        (out / (zipped["basename"] if zipped else name)).write_bytes(packed if zipped else data)
         hashes = {"sha1": hashlib.sha1(data).hexdigest(), "xxh64": "0"}
-        described.append({"format": "mds", "version": 2, "samples": count, "compression": None, "zip_data": None,
+        described.append({"format": "mds", "version": 2, "samples": count, "compression": pack, "zip_data": zipped,
                           "column_names": list(encodings), "column_encodings": list(encodings.values()),
                           "column_sizes": sizes, "hashes": list(hashes), "size_limit": 1 << 26,
                           "raw_data": {"basename": f"shard.{i:05}.mds", "bytes": len(data), "hashes": hashes}})  # fmt: skip
@@ -150,17 +156,20 @@ def recordio(out, rows):
 
 def beton(out, rows, raw=False):
     out.mkdir()
-    fields = [(2, b"image"), (1, b"label"), (0, b"score"), (3, b"caption"), (4, b"array")]
+    fields = [(2, b"image"), (1, b"label"), (0, b"score"), (5, b"caption"), (4, b"array")]
     begin = 24 + 1041 * len(fields) + 56 * len(rows)
     body, table, metadata = bytearray(), [], bytearray()
     for i, row in enumerate(rows):
         places = []
-        for name in ("image", "caption"):
+        caption = json.dumps(row["caption"].decode()).encode() + b"\0"
+        pixels = raw and i % 3 == 0
+        for piece in (row["pixels"].tobytes() if pixels else row["image"]), caption:
             places.append(begin + len(body))
-            table.append((i, places[-1], len(row[name])))
-            body += row[name] + b"\0" * 5
-        metadata += struct.pack("<BHHQ3xqdQQQ", raw and i == 3, 40, 40, places[0], row["label"], row["score"], places[1],
-                                len(row["caption"]), 0)  # fmt: skip
+            table.append((i, places[-1], len(piece)))
+            body += piece + b"\0" * 5
+        height, width = row["pixels"].shape[:2] if pixels else (40, 40)
+        metadata += struct.pack("<BHHQ3xqdQQQ", pixels, width, height, places[0], row["label"], row["score"], places[1],
+                                len(caption), 0)  # fmt: skip
     data = struct.pack("<HHIQQ", 2, len(fields), 4096, len(rows), begin + len(body))
     data += b"".join(struct.pack("<B16s1024x", kind, name) for kind, name in fields)
     data += metadata + body + b"".join(struct.pack("<3Q", *t) for t in reversed(table))
@@ -300,6 +309,109 @@ class Convert(unittest.TestCase):
         self.assertEqual(len(index("tfrecord", "two", image="other", label="class")), 4)
         self.assertNotIn("label", index("tfrecord", "two", image="other", no_label=True)[0])
 
+    def test_compressed_shards(self):
+        self.addCleanup(shutil.rmtree, "zipped", True)
+        mds(pathlib.Path("plain"), rows)
+        self.assertEqual(run("mds", "plain", "plain.ds", *SIZE)[0], 0)
+        for pack in "gz", "bz2":
+            shutil.rmtree("zipped", ignore_errors=True)
+            mds(pathlib.Path("zipped"), rows, pack=pack)
+            code, said = run("mds", "zipped", pack + ".ds", *SIZE)
+            self.assertEqual(code, 0, said)
+            self.same(pack + ".ds")
+            self.assertEqual([libshard.open(pack + ".ds").key(i) for i in range(24)],
+                             [libshard.open("plain.ds").key(i) for i in range(24)])  # fmt: skip
+            self.assertFalse(os.path.exists(pack + ".ds.unpacked"))
+        path = pathlib.Path("zipped/shard.00001.mds.bz2")
+        good = path.read_bytes()
+        index_json = json.loads(pathlib.Path("zipped/index.json").read_text())
+        for said_bytes, data, words in [
+            (None, good[:-9], "shard.00001.mds.bz2: has .* bytes, and index.json says .*: it is cut"),
+            (None, good[:99] + b"?" + good[100:], "shard.00001.mds.bz2: its sha1 is"),
+            (1000, good, "shard.00001.mds.bz2: unpacks to more than the 1000 bytes that index.json says"),
+            (1 << 30, good, "shard.00001.mds.bz2: unpacks to .* bytes, and index.json says 1073741824"),
+            ("gz", good, "shard.00001.mds.bz2: is not whole, or is not compressed with gz, as index.json says"),
+            ("lz9", good, "is compressed with 'lz9', which is not one of gz, bz2, zstd, br, snappy"),
+        ]:
+            changed = json.loads(json.dumps(index_json))
+            if isinstance(said_bytes, str):
+                changed["shards"][1]["compression"] = said_bytes
+            elif said_bytes:
+                changed["shards"][1]["raw_data"]["bytes"] = said_bytes
+            pathlib.Path("zipped/index.json").write_text(json.dumps(changed))
+            path.write_bytes(data)
+            shutil.rmtree("bad.unpacked", ignore_errors=True)
+            with self.assertRaisesRegex(convert.ConvertError, words):
+                index("mds", "zipped", scratch="bad.unpacked")
+        pathlib.Path("zipped/index.json").write_text(json.dumps(index_json))
+        path.write_bytes(good)
+        with self.assertRaisesRegex(convert.ConvertError, "is compressed, so it cannot be read in place; give index.. a folder as"):
+            index("mds", "zipped")
+        # What is unpacked stays if packing fails, and is not unpacked again.
+        self.assertEqual(run("mds", "zipped", "fails", *SIZE, "--columns", "nothing:i64")[0], 1)
+        kept = pathlib.Path("fails.unpacked/shard.00000.mds")
+        before = kept.stat().st_ino
+        code, said = run("mds", "zipped", "fails", *SIZE, "--columns", "nothing:i64")
+        self.assertIn("what was unpacked is kept, and need not be unpacked again: fails.unpacked", said)
+        self.assertEqual(kept.stat().st_ino, before)
+        self.assertEqual(run("mds", "zipped", "fails", *SIZE)[0], 0)
+        self.same("fails")
+        self.assertFalse(kept.exists())
+
+    def test_pixels(self):
+        from PIL import Image
+
+        arrays = [np.asarray(Image.open(io.BytesIO(r["image"])).convert("RGB")) for r in rows]
+        plain = [r | {"pixels": a} for r, a in zip(rows, arrays, strict=True)]
+        beton(pathlib.Path("raw"), plain, raw=True)  # each third one is pixels, the others are JPEG
+        self.assertEqual(run("beton", "raw", "raw.ds", *SIZE)[0], 0)
+        self.same("raw.ds")
+        self.refused("beton", "sample 0: field 'image' has .* bytes, and 7 x .* x 3 pixels have",
+                     lambda d: d[: 24 + 1041 * 5 + 3] + b"\7\0" + d[24 + 1041 * 5 + 5 :],
+                     write=lambda out, _: beton(out, plain, raw=True), scratch="bad.unpacked")  # fmt: skip
+        u32 = lambda *n: struct.pack(f"<{len(n)}I", *n)  # noqa: E731
+        forms = {
+            "pil": lambda a: u32(a.shape[1], a.shape[0], 3) + b"RGB" + a.tobytes(),
+            "ndarray": lambda a: b"\x08\x0d" + struct.pack("<3H", *a.shape) + a.tobytes(),
+            "ndarray:uint8": lambda a: b"\x0d" + struct.pack("<3H", *a.shape) + a.tobytes(),
+        }
+        for form, encode in forms.items():
+            shutil.rmtree("pixels", ignore_errors=True)
+            mds(pathlib.Path("pixels"), [r | {"image": encode(a)} for r, a in zip(rows, arrays, strict=True)])
+            path = pathlib.Path("pixels/index.json")
+            path.write_text(path.read_text().replace('["str", "bytes"', f'["str", "{form}"'))
+            self.assertEqual(run("mds", "pixels", "pixels.ds", *SIZE, "--replace")[0], 0)
+            self.same("pixels.ds")
+        tensor = lambda a: struct.pack(">5I", 11, 3, *a.shape) + a.tobytes()  # noqa: E731
+        forms = {
+            "pil": forms["pil"], "tensor": lambda a: tensor(a.transpose(2, 0, 1)), "numpy": lambda a: u32(4, 3, *a.shape) + a.tobytes()
+        }  # fmt: skip
+        for form, encode in forms.items():
+            shutil.rmtree("pixels", ignore_errors=True)
+            litdata(pathlib.Path("pixels"), [r | {"image": encode(a)} for r, a in zip(rows, arrays, strict=True)])
+            path = pathlib.Path("pixels/index.json")
+            path.write_text(path.read_text().replace('["str", "bytes"', f'["str", "{form}"'))
+            self.assertEqual(run("litdata", "pixels", "pixels.ds", *SIZE, "--replace")[0], 0)
+            self.same("pixels.ds")
+
+    def test_pixels_that_are_refused(self):
+        u32 = lambda *n: struct.pack(f"<{len(n)}I", *n)  # noqa: E731
+        for form, data, words in [
+            ("pil", u32(2, 2, 1) + b"P" + bytes(4), "an image of Pillow of mode 'P'; only 'L' and 'RGB'"),
+            ("pil", u32(2, 2, 3) + b"RGB" + bytes(11), "11 bytes are not an image of 2 x 2 x 3"),
+            ("pil", b"ab", "2 bytes are no image of Pillow"),
+            ("ndarray", b"\x22\x0d" + bytes(20), "an array of the dtype with the code 22; only uint8 is an image"),
+            ("ndarray", b"\x08\x0c\3\2\3" + bytes(18), r"an array \[3, 2, 3\] may have its channels first or last"),
+            ("ndarray", b"\x08\x04\4" + bytes(4), r"an array \[4\] is not an image"),
+            ("ndarray", b"\x08\x0c\2\2\4" + bytes(16), "16 bytes are not an image of 2 x 2 x 4, with 1 or 3 channels"),
+        ]:
+            shutil.rmtree("pixels", ignore_errors=True)
+            mds(pathlib.Path("pixels"), [r | {"image": data} for r in rows])
+            path = pathlib.Path("pixels/index.json")
+            path.write_text(path.read_text().replace('["str", "bytes"', f'["str", "{form}"'))
+            with self.assertRaisesRegex(convert.ConvertError, "sample 0: column 'image' has pixels that cannot be packed: " + words):
+                index("mds", "pixels", scratch="bad.unpacked")
+
     def test_code_is_not_run(self):
         for kind, write, what in ("mds", mds, "column"), ("litdata", litdata, "leaf"):
             write(pathlib.Path(kind + ".code"), rows, code=True)
@@ -362,7 +474,7 @@ class Convert(unittest.TestCase):
         self.refused("mds", "names the file '../x', which must lie below it", edit(raw_data={"basename": "../x"}), "index.json")
         self.refused("mds", "names the file '/etc/passwd'", edit(raw_data={"basename": "/etc/passwd"}), "index.json")
         self.refused("mds", "gone.mds: No such file or directory", edit(raw_data={"basename": "gone.mds"}), "index.json")
-        self.refused("mds", "gone.mds: is compressed with zstd",
+        self.refused("mds", "has the compression 'zstd' of gone.mds, and zip_data None",
                      edit(raw_data={"basename": "gone.mds"}, compression="zstd"), "index.json")  # fmt: skip
         self.refused("mds", "index.json: is not JSON", lambda d: d[:-2], "index.json")
         self.refused("mds", "is not version 2", lambda d: b"[]", "index.json")
@@ -373,7 +485,10 @@ class Convert(unittest.TestCase):
         self.refused("litdata", f"{chunk}: has 3 samples, and index.json says 4", put(0, u32(3)), chunk)
         self.refused("litdata", f"{chunk}: is cut: 0 bytes", lambda d: b"", chunk)
         self.refused("litdata", "sample 3: lies at bytes", lambda d: d[:-1], chunk)
-        self.refused("litdata", "has compression 'zstd', so nothing can be read in place", edit(compression="zstd"), "index.json")
+        self.refused("litdata", "chunk-0-0.bin: is compressed, so it cannot be read in place; give index.. a folder as scratch=",
+                     edit(compression="zstd"), "index.json")  # fmt: skip
+        self.refused("litdata", "has compression_level 'sample'; only 'chunk' and 'batch' are read",
+                     edit(compression="zstd", compression_level="sample"), "index.json")  # fmt: skip
         self.refused("litdata", "has encryption", edit(encryption={"a": 1}), "index.json")
         self.refused("litdata", "a data_spec that does not name the leaves", edit(data_spec="[1"), "index.json")
         self.refused("litdata", "for the item_loader TokensLoader", edit(item_loader="TokensLoader"), "index.json")
@@ -389,11 +504,7 @@ class Convert(unittest.TestCase):
         self.refused("beton", "field 0 is of type 9", put(24, b"\x09"))
         at = 24 + 1041 * 5
         self.refused("beton", "sample 0: field 'image' is at byte 18446744073709551615", put(at + 5, b"\xff" * 8))
-        self.refused("beton", "sample 0: field 'caption' has 4294967296 bytes, and the allocation table says 9", put(at + 40, u64(1 << 32)))
-        with self.assertRaisesRegex(convert.ConvertError, "sample 3: its image is raw pixels, not JPEG"):
-            beton(pathlib.Path("raw"), rows, raw=True)
-            index("beton", "raw", no_label=True)
-
+        self.refused("beton", "sample 0: field 'caption' has 4294967296 bytes, and the allocation table says 12", put(at + 40, u64(1 << 32)))
         self.refused("lmdb", "its meta page at byte 0 has magic 0xbeef00de", put(17, b"\0"))
         self.refused("lmdb", "has pages of 4097 bytes", put(40, b"\1"))
         self.refused("lmdb", "page 4 calls itself 9", put(4 * 4096, u64(9)))
