@@ -66,25 +66,32 @@ def _leaves(source: Source, config: dict[str, Any]) -> list[Column]:
     return leaves
 
 
-def _unframed(file: File, compression: Any) -> Iterator[bytes]:
-    """The chunk of a file whose samples are compressed some at a time: head, offsets, table of frames, frames."""
-    fail: Callable[[str], NoReturn] = lambda text: file.source.fail(file.path, text)  # noqa: E731
-    at = Cursor(file, 0, file.size, fail)
-    magic, version, _, count, _, frames = at.numbers("8sHHIII", "the head")
-    if magic != _FRAMED or version != 1:
-        fail(f"begins with {magic!r} and version {version}, not with {_FRAMED!r} and version 1")
-    offsets = np.frombuffer(file.read(*at.take(4 * (count + 1), "the table of samples")), "<u4").astype(np.int64)
-    yield struct.pack("<I", count) + (offsets + 4 * (count + 2)).astype("<u4").tobytes()
-    for i in range(frames):
-        _, _, begin, size, whole = at.numbers("IIQII", f"frame {i} of the table")
-        if begin > file.size or size > file.size - begin:
-            fail(f"frame {i}, {size} bytes at byte {begin}, ends beyond the end of the file: it is cut")
-        written = 0
-        for data in decompressed(file, compression, io.BytesIO(file.read(begin, size))):
-            written += len(data)
-            yield data
-        if written != whole:
-            fail(f"frame {i} unpacks to {written} bytes, and the file says {whole}")
+class _Framed:
+    """A chunk whose samples are compressed some at a time: head, offsets of samples, table of frames, frames."""
+
+    def __init__(self, file: File) -> None:
+        self.at = Cursor(file, 0, file.size, lambda text: file.source.fail(file.path, text))
+        _, version, _, count, _, self.frames = self.at.numbers("8sHHIII", "the head")
+        if version != 1:
+            self.at.fail(f"has samples in frames of version {version}; only version 1 is read")
+        offsets = np.frombuffer(file.read(*self.at.take(4 * (count + 1), "the table of samples")), "<u4").astype(np.int64)
+        self.head = struct.pack("<I", count) + (offsets + 4 * (count + 2)).astype("<u4").tobytes()
+        self.size = len(self.head) + int(offsets[-1])
+
+    def read(self, compression: Any) -> Iterator[bytes]:
+        """As the same chunk is if nothing is compressed."""
+        at, file = self.at, self.at.file
+        yield self.head
+        for i in range(self.frames):
+            _, _, begin, size, whole = at.numbers("IIQII", f"frame {i} of the table")
+            if begin > file.size or size > file.size - begin:
+                at.fail(f"frame {i}, {size} bytes at byte {begin}, ends beyond the end of the file: it is cut")
+            written = 0
+            for data in decompressed(file, compression, io.BytesIO(file.read(begin, size))):
+                written += len(data)
+                yield data
+            if written != whole:
+                at.fail(f"frame {i} unpacks to {written} bytes, and the file says {whole}")
 
 
 def _pixels(form: str) -> Callable[[bytes], bytes] | None:
@@ -117,10 +124,12 @@ def _chunk(source: Source, config: dict[str, Any], chunk: Any, leaves: list[Colu
     if compression:
         packed, path = path, path.replace(f".{str(compression).partition(':')[0]}.bin", ".bin")
         with File(source, packed) as file:
-            is_plain = level == "batch" and file.peek((0, min(8, file.size))) != _FRAMED  # of images it does not compress any
-        if not is_plain:
-            unpack = _unframed if level == "batch" else decompressed
-            source.unpack(packed, path, chunk.get("chunk_bytes"), lambda file: unpack(file, compression))
+            is_framed = level == "batch" and file.peek((0, min(8, file.size))) == _FRAMED
+            size = _Framed(file).size if is_framed else chunk.get("chunk_bytes")
+        if is_framed:
+            source.unpack(packed, path, size, lambda file: _Framed(file).read(compression))
+        elif level == "chunk":  # with "batch", no chunk of bytes, numbers and texts is compressed
+            source.unpack(packed, path, size, lambda file: decompressed(file, compression))
     with File(source, path) as file:
         if file.size < 8:
             source.fail(file.path, f"is cut: {file.size} bytes")

@@ -140,10 +140,10 @@ class Source:
                 for data in read(file):
                     written += len(data)
                     if not isinstance(size, int) or written > size:
-                        self.fail(path, f"unpacks to more than the {size!r} bytes that index.json says")
+                        self.fail(path, f"unpacks to more than {size!r} bytes, which it should have")
                     out.write(data)
             if written != size:
-                self.fail(path, f"unpacks to {written} bytes, and index.json says {size!r}")
+                self.fail(path, f"unpacks to {written} bytes, and should have {size!r}")
             os.utime(part, ns=(file.time, file.time))  # shardpack looks at it when a run goes on
             os.replace(part, target)
 

@@ -9,7 +9,7 @@
 venv=${VENV:-$BUILD/venv}/convert
 photos=$ROOT/examples/photos/train
 times=${TIMES:-1}
-set -- tfrecord mds mds_zstd mds_pil mds_ndarray litdata litdata_zstd litdata_chunk litdata_tensor lmdb
+set -- tfrecord mds mds_zstd mds_pil mds_ndarray litdata litdata_plain litdata_zstd litdata_chunk litdata_tensor lmdb
 [ -z "${MXNET-}" ] || set -- "$@" recordio
 [ -z "${FFCV-}" ] || set -- "$@" beton
 
