@@ -270,7 +270,7 @@ def array_as_ppm(shape: Sequence[int], data: bytes | memoryview) -> bytes:
         raise ValueError(f"an array {list(shape)} may have its channels first or last")
     if len(shape) == 3 and shape[0] in (1, 3):
         pixels = np.frombuffer(data, np.uint8).reshape(shape).transpose(1, 2, 0)
-        return as_ppm(*pixels.shape, pixels.tobytes())
+        return as_ppm(pixels.shape[0], pixels.shape[1], pixels.shape[2], pixels.tobytes())
     if len(shape) not in (2, 3):
         raise ValueError(f"an array {list(shape)} is not an image")
     return as_ppm(shape[0], shape[1], shape[2] if len(shape) == 3 else 1, data)
