@@ -268,6 +268,8 @@ def array_as_ppm(shape: Sequence[int], data: bytes | memoryview) -> bytes:
     """An array of u8: [H, W], [H, W, 1 or 3], or as PyTorch has it [1 or 3, H, W]."""
     if len(shape) == 3 and shape[0] in (1, 3) and shape[2] in (1, 3):
         raise ValueError(f"an array {list(shape)} may have its channels first or last")
+    if math.prod(shape) != len(data):
+        raise ValueError(f"an array {list(shape)} of {len(data)} bytes")
     if len(shape) == 3 and shape[0] in (1, 3):
         pixels = np.frombuffer(data, np.uint8).reshape(shape).transpose(1, 2, 0)
         return as_ppm(pixels.shape[0], pixels.shape[1], pixels.shape[2], pixels.tobytes())

@@ -455,6 +455,7 @@ class Convert(unittest.TestCase):
             ("ndarray", b"\x22\x0d" + bytes(20), "an array of the dtype with the code 22; only uint8 is an image"),
             ("ndarray", b"\x08\x0c\3\2\3" + bytes(18), r"an array \[3, 2, 3\] may have its channels first or last"),
             ("ndarray", b"\x08\x04\4" + bytes(4), r"an array \[4\] is not an image"),
+            ("ndarray", b"\x08\x0f\3" + bytes(7) + b"\xff" * 16, r"an array \[3, 18446744073709551615, 18446744073709551615\] of 0 bytes"),
             ("ndarray", b"\x08\x0c\2\2\4" + bytes(16), "16 bytes are not an image of 2 x 2 x 4, with 1 or 3 channels"),
         ]:
             shutil.rmtree("pixels", ignore_errors=True)
