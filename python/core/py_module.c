@@ -43,7 +43,8 @@ PyMODINIT_FUNC PyInit__core(void)
 		{"version", version, METH_NOARGS,
 		 "version()\n--\n\nVersion of the C library, and of the libraries in it."},
 		{"crc32c", crc32c, METH_VARARGS,
-		 "crc32c(data, slow=False, /)\n--\n\nCRC-32C of bytes; `slow`: without the processor's instruction."},
+		 "crc32c(data, first=0, last=sys.maxsize, slow=False, /)\n--\n\n"
+		 "CRC-32C of data[first:last]; `slow`: without the processor's instruction."},
 		{"_array", array_unpickle, METH_VARARGS,
 		 "_array(dtype, shape, data, /)\n--\n\nAn array that was pickled."},
 		{"describe", source_describe, METH_O,

@@ -9,20 +9,23 @@ place, u64 bytes.  The format has no magic number and no hash, so every number i
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from .convert import Cursor, Part, Record, Source
+from .convert import Batch, Cursor, File, Source, as_ppm
 
 _VERSION, _FIELDS_MAX = 2, 64
 _FLOAT, _INT, _RGB, _BYTES, _ARRAY, _JSON, _TENSOR = range(7)
 # What a row has of each type: of an image its mode, width, height and place.  Single numbers lie on
 # multiples of 8, and so does the next row if there is any.
+_DTYPES = {"d": "f8", "q": "i8", "B": "u1", "H": "u2", "Q": "u8"}
 _ROW = {_FLOAT: "d", _INT: "q", _RGB: "BHHQ", _BYTES: "QQ", _ARRAY: "Q", _JSON: "QQ", _TENSOR: "Q"}
-_JPG = 0
+_JPG, _RAW = 0, 1
+_BLOCK, _ROWS = 1 << 18, 4096  # samples whose places are looked up together, and that come together
 
 
 def _fields(source: Source, path: str, head: Cursor, count: int) -> list[tuple[str, int]]:
@@ -38,78 +41,118 @@ def _fields(source: Source, path: str, head: Cursor, count: int) -> list[tuple[s
     return fields
 
 
-def _row(fields: list[tuple[str, int]]) -> str:
-    row, aligned = "", False
-    for _, kind in fields:
+def _row(fields: list[tuple[str, int]]) -> np.dtype[Any]:
+    """What a row has, as members a0, a1, ... of field 0, b0 of field 1 and so on: here (field, member) by number."""
+    forms: list[str] = []
+    places: list[int] = []
+    names: list[str] = []
+    at, aligned = 0, False
+    for i, (_, kind) in enumerate(fields):
         if len(_ROW[kind]) == 1:
-            row, aligned = row + "x" * (-struct.calcsize("<" + row) % 8), True
-        row += _ROW[kind]
-    return row + ("x" * (-struct.calcsize("<" + row) % 8) if aligned else "")
+            at, aligned = at + -at % 8, True
+        for k, form in enumerate(_ROW[kind]):
+            names.append(f"{i}.{k}")
+            forms.append("<" + _DTYPES[form])
+            places.append(at)
+            at += struct.calcsize("<" + form)
+    return np.dtype({"names": names, "formats": forms, "offsets": places, "itemsize": at + (-at % 8 if aligned else 0)})
 
 
 class _Sizes:
-    """How many bytes lie at each place: the allocation table, by place."""
+    """How many bytes lie at each place that some samples have: a part of the allocation table, which has any order."""
 
-    def __init__(self, source: Source, path: str, data: memoryview, at: int) -> None:
-        if at > len(data) or (len(data) - at) % 24:
-            source.fail(path, f"its allocation table is at byte {at}, and its entries of 24 bytes do not end with the file, "
-                              f"which has {len(data)} bytes: it is cut, damaged, or not FFCV's")  # fmt: skip
-        self.table = np.frombuffer(data[at:], "<u8").reshape(-1, 3)
-        self.order = np.argsort(self.table[:, 1], kind="stable")
-        self.places = self.table[:, 1][self.order]
+    def __init__(self, file: File, at: int, first: int, last: int) -> None:
+        found = [np.empty((0, 3), "<u8")]
+        for begin in range(at, file.size, 24 << 15):
+            table = np.frombuffer(file.read(begin, min(24 << 15, file.size - begin)), "<u8").reshape(-1, 3)
+            some = (table[:, 0] >= first) & (table[:, 0] < last)
+            if some.any():
+                found.append(table[some])
+        table = np.concatenate(found)
+        table = table[np.argsort(table[:, 1], kind="stable")]
+        self.samples, self.places, self.sizes = (np.ascontiguousarray(column) for column in table.T)
 
-    def at(self, place: int) -> int | None:
-        i = int(np.searchsorted(self.places, np.uint64(place)))  # of one type, or all would be copied each time
-        return int(self.table[self.order[i], 2]) if i < len(self.places) and self.places[i] == place else None
-
-
-def _file(source: Source, path: str) -> Iterator[Record]:
-    with source.map(path) as data:
-        head = Cursor(data, 0, len(data), lambda text: source.fail(path, text))
-        version, count, _, samples, table_at = head.numbers("HHIQQ", "the header")
-        if version != _VERSION or not 0 < count <= _FIELDS_MAX:
-            source.fail(path, f"has version {version} and {count} fields; must be version {_VERSION} and 1 to {_FIELDS_MAX} "
-                              "fields: another release of FFCV wrote it, or it is not FFCV's")  # fmt: skip
-        fields = _fields(source, path, head, count)
-        row = _row(fields)
-        sizes = _Sizes(source, path, data, table_at)
-        for name, kind in fields:
-            if kind in (_ARRAY, _TENSOR) and name not in source.without:
-                source.note(f"field {name!r} is left out: it is an array")
-        raw = 0
-        for i in range(samples):
-
-            def fail(text: str, i: int = i) -> None:
-                source.fail(path, f"sample {i}: {text}")
-
-            head.fail = fail
-            numbers = iter(head.numbers(row, "its row"))
-            values: dict[str, Any] = {}
-            for name, kind in fields:
-                of = [next(numbers) for _ in _ROW[kind]]
-                if name in source.without or kind in (_ARRAY, _TENSOR):
-                    continue
-                if kind in (_FLOAT, _INT):
-                    values[name] = of[0]
-                    continue
-                place = of[3] if kind == _RGB else of[0]
-                size = sizes.at(place)
-                if size is None or place > len(data) or size > len(data) - place:
-                    fail(f"field {name!r} is at byte {place}, where the allocation table has nothing within the file")
-                if kind == _RGB and of[0] != _JPG:
-                    raw += 1
-                    continue
-                if kind != _RGB:
-                    if of[1] > size:
-                        fail(f"field {name!r} has {of[1]} bytes, and the allocation table says {size}")
-                    size = of[1]
-                values[name] = Part(place, data[place : place + size])
-            if raw:
-                fail("its image is raw pixels, not JPEG, so it is not a file that can be read in place; give the dataset that "
-                     "the .beton was made of to shardpack or libshard.pack(), or write it with write_mode='jpg'")  # fmt: skip
-            yield Record(path, f"{path}/{i}", values)
+    def at(self, places: np.ndarray[Any, Any], first: int) -> np.ndarray[Any, Any]:
+        """Of the places of samples from ``first`` on; 2^64 - 1 where a sample has none there."""
+        none = np.uint64((1 << 64) - 1)
+        if not len(self.places):
+            return np.full(len(places), none)
+        i = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+        numbers = np.arange(first, first + len(places), dtype="<u8")
+        return np.where((self.places[i] == places) & (self.samples[i] == numbers), self.sizes[i], none)
 
 
-def records(source: Source) -> Iterator[Record]:
+def _file(source: Source, file: File) -> Iterator[Batch]:
+    path = file.path
+    head = Cursor(file, 0, file.size, lambda text: source.fail(path, text))
+    version, count, _, samples, table_at = head.numbers("HHIQQ", "the header")
+    if version != _VERSION or not 0 < count <= _FIELDS_MAX:
+        source.fail(path, f"has version {version} and {count} fields; must be version {_VERSION} and 1 to {_FIELDS_MAX} "
+                          "fields: another release of FFCV wrote it, or it is not FFCV's")  # fmt: skip
+    fields = _fields(source, path, head, count)
+    row = _row(fields)
+    if table_at > file.size or (file.size - table_at) % 24:
+        source.fail(path, f"its allocation table is at byte {table_at}, and its entries of 24 bytes do not end with the file, "
+                          f"which has {file.size} bytes: it is cut, damaged, or not FFCV's")  # fmt: skip
+    for name, kind in fields:
+        if kind in (_ARRAY, _TENSOR) and name not in source.without:
+            source.note(f"field {name!r} is left out: it is an array")
+    head.take(samples * row.itemsize, f"the rows of {samples} samples,")
+    rows_at = head.at - samples * row.itemsize
+    for block in range(0, samples, _BLOCK):
+        sizes = _Sizes(file, table_at, block, block + _BLOCK)
+        for first in range(block, min(block + _BLOCK, samples), _ROWS):
+            n = min(_ROWS, samples - first)
+            rows = np.frombuffer(file.read(rows_at + first * row.itemsize, n * row.itemsize), row)
+            batch = Batch(file, [f"{path}/{i}" for i in range(first, first + n)], {})
+            for i, (name, kind) in enumerate(fields):
+                if name not in source.without and kind not in (_ARRAY, _TENSOR):
+                    batch.columns[name] = _column(batch, first, name, kind, i, rows, sizes)
+            yield batch
+
+
+def _column(batch: Batch, first: int, name: str, kind: int, number: int, rows: np.ndarray[Any, Any], sizes: _Sizes
+            ) -> list[Any]:
+    """The values of a field.  Images may be pixels, also only some of them."""
+    file = batch.file
+
+    def fail(wrong: np.ndarray[Any, Any], text: Callable[[int], str]) -> None:
+        if wrong.any():
+            i = int(wrong.argmax())
+            file.source.fail(file.path, f"sample {first + i}: {text(i)}")
+
+    if kind in (_FLOAT, _INT):
+        return list(rows[f"{number}.0"].tolist())
+    places = rows[f"{number}.{3 if kind == _RGB else 0}"]
+    held = sizes.at(places, first)
+    fail((places > file.size) | (held > file.size - np.minimum(places, file.size)),
+         lambda i: f"field {name!r} is at byte {places[i]}, where the allocation table has nothing within the file")  # fmt: skip
+    if kind != _RGB:
+        said = rows[f"{number}.1"]
+        fail(said > held, lambda i: f"field {name!r} has {said[i]} bytes, and the allocation table says {held[i]}")
+        held = said
+    parts: list[tuple[int, int]] = list(zip(places.tolist(), held.tolist(), strict=True))
+    if kind == _JSON:
+        values = []
+        for i, part in enumerate(parts):
+            try:
+                values.append(json.loads(file.peek(part).removesuffix(b"\0")))
+            except (ValueError, RecursionError) as e:
+                file.source.fail(file.path, f"sample {first + i}: field {name!r} is not JSON: {e}")
+        return values
+    if kind == _RGB:
+        modes, widths, heights = (rows[f"{number}.{k}"] for k in range(3))
+        fail(modes > _RAW, lambda i: f"field {name!r} has the mode {modes[i]}, which is not {_JPG}, JPEG, or {_RAW}, raw pixels")
+        if modes.any():
+            pixels = 3 * widths.astype(np.uint64) * heights
+            fail((modes == _RAW) & (held != pixels), lambda i: f"field {name!r} has {held[i]} bytes, and {heights[i]} x {widths[i]} "
+                 f"x 3 pixels have {pixels[i]}")  # fmt: skip
+            batch.made[name] = lambda i: (file.peek(parts[i]) if modes[i] == _JPG
+                                          else as_ppm(int(heights[i]), int(widths[i]), 3, file.peek(parts[i])))  # fmt: skip
+    return parts
+
+
+def batches(source: Source) -> Iterator[Batch]:
     for name in source.named(r"\.beton$", "train.beton"):
-        yield from _file(source, name)
+        with File(source, name) as file:
+            yield from _file(source, file)

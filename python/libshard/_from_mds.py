@@ -10,102 +10,122 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .convert import Part, Record, Source, load_json, samples
+import numpy as np
 
-# Numbers are as NumPy stores them; bool stands for itself.
-_NUMBERS = {"int": "q", "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H",
-            "uint32": "I", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}  # fmt: skip
-_BYTES = ("bytes", "jpeg", "png")
+from .convert import (
+    Batch, Column, File, Source, array_as_ppm, decompressed, load_json, pil_as_ppm, read_text, shard,
+)  # fmt: skip
 
-
-def _decoder(encoding: str) -> Callable[[Part], Any] | None:
-    """From the bytes of a column to its value; None if it has none that a table can have."""
-    if encoding in _BYTES:
-        return lambda part: part
-    if encoding in _NUMBERS:
-        number = struct.Struct("<" + _NUMBERS[encoding])
-        return lambda part: number.unpack(part.data)[0]
-    if encoding == "str":
-        return lambda part: str(part.data, "utf-8")
-    if encoding == "json":
-        return lambda part: json.loads(bytes(part.data))
-    if encoding in ("str_int", "str_float"):
-        kind = int if encoding == "str_int" else float
-        return lambda part: kind(str(part.data, "utf-8"))
-    return None
+_NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+_UINT8 = b"\x08"  # the code of a dtype
+# What else a column's bytes are.
+_FORMS: dict[str, Any] = {
+    "bytes": "part", "jpeg": "part", "png": "part", "int": np.dtype("<i8"), "bool": np.dtype("?"), "str": read_text,
+    "json": lambda data: json.loads(bytes(data)), "str_int": lambda data: int(read_text(data)),
+    "str_float": lambda data: float(read_text(data)), **{name: np.dtype(name).newbyteorder("<") for name in _NUMBERS},
+}  # fmt: skip
 
 
-def _check(source: Source, path: str, data: memoryview, said: dict[str, Any]) -> None:
-    if len(data) != said.get("bytes"):
-        source.fail(path, f"has {len(data)} bytes, and index.json says {said.get('bytes')}: it is cut, or of another dataset")
+def _pixels(encoding: str) -> Callable[[bytes], bytes] | None:
+    """What makes an image of a column of pixels.  An array has a code of its dtype, and u8 dimensions, unless they are said."""
+    kind, *said = encoding.split(":")
+    if kind == "pil" and not said:
+        return pil_as_ppm
+    if kind != "ndarray" or said[:1] not in ([], ["uint8"]) or len(said) > 2:
+        return None
+
+    def make(data: bytes) -> bytes:
+        at = 0
+        if not said:
+            if data[:1] != _UINT8:
+                raise ValueError(f"an array of the dtype with the code {data[:1].hex()}; only uint8 is an image")
+            at = 1
+        if len(said) == 2:
+            return array_as_ppm([int(n) for n in said[1].split(",")], data[at:])
+        if not data[at:]:
+            raise ValueError("no shape")
+        size = 1 << (data[at] & 3)  # of a dimension, below their number
+        dims = data[at] >> 2
+        end = at + 1 + dims * size
+        return array_as_ppm([int.from_bytes(data[i : i + size], "little") for i in range(at + 1, end, size)], data[end:])
+
+    return make
+
+
+def _check(file: File, said: dict[str, Any]) -> None:
+    source, path = file.source, file.path
+    if file.size != said.get("bytes"):
+        source.fail(path, f"has {file.size} bytes, and index.json says {said.get('bytes')}: it is cut, or of another dataset")
     hashes = said.get("hashes") or {}
     if not isinstance(hashes, dict):
         source.fail("index.json", f"has the hashes {hashes!r} of {path}, which are not values by name")
-    for name, digest in hashes.items():
+    made = {}
+    for name in hashes:
         try:
-            made = hashlib.new(name, data).hexdigest()
+            made[name] = hashlib.new(name)
+            made[name].hexdigest()
         except (ValueError, TypeError):  # of another library; or its length would have to be known
+            made.pop(name, None)
             source.note(f"hashes of kind {name} are not compared, because Python has no such function")
-            continue
-        if made != digest:
-            source.fail(path, f"its {name} is {made}, and index.json says {digest}: the file is damaged")
+    for at in range(0, file.size if made else 0, 1 << 20):
+        data = file.read(at, min(1 << 20, file.size - at))
+        for hash in made.values():
+            hash.update(data)
+    for name, hash in made.items():
+        if hash.hexdigest() != hashes[name]:
+            source.fail(path, f"its {name} is {hash.hexdigest()}, and index.json says {hashes[name]}: the file is damaged")
 
 
-def _columns(source: Source, shard: dict[str, Any]) -> list[tuple[str, int | None, Callable[[Part], Any] | None]]:
+def _columns(source: Source, shard: dict[str, Any]) -> list[Column]:
     names, encodings, sizes = (shard.get(k) for k in ("column_names", "column_encodings", "column_sizes"))
     if not all(isinstance(x, list) for x in (names, encodings, sizes)) or not len(names) == len(encodings) == len(sizes):
         source.fail("index.json", "a shard's column_names, column_encodings and column_sizes are not lists of one length")
     columns = []
     for name, encoding, size in zip(names, encodings, sizes, strict=True):
-        if not isinstance(name, str) or not isinstance(encoding, str) or not (size is None or isinstance(size, int)):
+        if not isinstance(name, str) or not isinstance(encoding, str) or not (
+            size is None or isinstance(size, int) and 0 <= size < 1 << 32
+        ):
             source.fail("index.json", f"column {name!r} has encoding {encoding!r} and size {size!r}")
-        decode = _decoder(encoding.partition(":")[0])
+        form = None if name in source.without else _FORMS.get(encoding.partition(":")[0])
         if encoding == "pkl" and name not in source.without:
             source.fail(
                 "index.json",
                 f"column {name!r} is a pickle, which can run any code when it is read; leave it out with --without {name}",
             )
-        if decode is None and name not in source.without:
+        made = None if form is not None or name in source.without else _pixels(encoding)
+        if form is None and made is None and name not in source.without:
             source.note(f"column {name!r} is left out: its encoding is {encoding}")
-        columns.append((name, size, None if name in source.without else decode))
+        columns.append(Column(name, size, form if made is None else "part", made))
     return columns
 
 
-def _shard(source: Source, shard: dict[str, Any]) -> Iterator[Record]:
-    raw = shard.get("raw_data")
-    if shard.get("format") != "mds" or not isinstance(raw, dict):
-        source.fail("index.json", f"a shard has the format {shard.get('format')!r}; only 'mds' is read")
+def _shard(source: Source, said: dict[str, Any]) -> Iterator[Batch]:
+    raw = said.get("raw_data")
+    if said.get("format") != "mds" or not isinstance(raw, dict):
+        source.fail("index.json", f"a shard has the format {said.get('format')!r}; only 'mds' is read")
     path = source.below("index.json", raw.get("basename"))
-    if shard.get("compression") and not (source.root / path).exists():
-        source.fail(path, f"is compressed with {shard['compression']}, so nothing in it can be read in place; give "
-                          "StreamingDataset(local=...) to libshard.pack()")  # fmt: skip
-    columns = _columns(source, shard)
-    varying = sum(size is None for _, size, _ in columns)
-    with source.map(path) as data:
-        _check(source, path, data, raw)
-        for i, at in samples(source, path, data, shard.get("samples")):
-            sizes = iter(at.numbers(f"{varying}I", "the sizes of columns"))
-            values = {}
-            for name, size, decode in columns:
-                begin, part = at.at, at.take(next(sizes) if size is None else size, f"column {name!r}")
-                if decode:
-                    try:
-                        values[name] = decode(Part(begin, part))
-                    except (ValueError, struct.error, RecursionError) as e:
-                        at.fail(f"column {name!r} is not what index.json says: {e}")
-            at.finish("columns")
-            yield Record(path, f"{path}/{i}", values)
+    columns = _columns(source, said)
+    compression, zipped = said.get("compression"), said.get("zip_data")
+    if compression and not (source.root / path).exists():
+        if not isinstance(zipped, dict):
+            source.fail("index.json", f"has the compression {compression!r} of {path}, and zip_data {zipped!r}")
+        packed = source.below("index.json", zipped.get("basename"))
+        with File(source, packed) as file:
+            _check(file, zipped)
+        source.unpack(packed, path, raw.get("bytes"), lambda file: decompressed(file, compression))
+    with File(source, path) as file:
+        _check(file, raw)
+        yield from shard(file, said.get("samples"), columns, "column")
 
 
-def records(source: Source) -> Iterator[Record]:
+def batches(source: Source) -> Iterator[Batch]:
     description = load_json(source, "index.json") if not source.files else source.fail(source.files[0], "give its folder")
     if not isinstance(description, dict) or description.get("version") != 2 or not isinstance(description.get("shards"), list):
         source.fail("index.json", "is not version 2 of an index of MosaicML Streaming")
-    for shard in description["shards"]:
-        if not isinstance(shard, dict):
-            source.fail("index.json", f"a shard is described by {shard!r}")
-        yield from _shard(source, shard)
+    for said in description["shards"]:
+        if not isinstance(said, dict):
+            source.fail("index.json", f"a shard is described by {said!r}")
+        yield from _shard(source, said)

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _core
-from .convert import Part, Record, Source
+from .convert import Batch, File, Source, Values, gather
 
-_HEAD = struct.Struct("<QI")
+_HEAD, _FLOAT = struct.Struct("<QI"), struct.Struct("<f")
 
 
-def _crc(data: memoryview) -> int:
-    crc = _core.crc32c(data)
+def _masked(crc: int) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
@@ -27,7 +26,7 @@ class _Wrong(Exception):
     """Bytes that are not a protocol buffer."""
 
 
-def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     value = shift = 0
     while at < end and shift < 70:
         byte = data[at]
@@ -39,7 +38,7 @@ def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
     raise _Wrong
 
 
-def _fields(data: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """Number and wire type, and where the value begins and ends; of a varint the value itself."""
     while at < end:
         tag, at = _varint(data, at, end)
@@ -62,14 +61,14 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _list(data: memoryview, kind: int, at: int, end: int) -> list[Any]:
+def _list(data: bytes, kind: int, at: int, end: int, base: int) -> list[Any]:
     """The values of BytesList, FloatList or Int64List; numbers may be packed or not."""
     out: list[Any] = []
     for number, wire, first, last in _fields(data, at, end):
         if number != 1:
             raise _Wrong
         if kind == 1 and wire == 2:
-            out.append((first, last))
+            out.append((first + base, last - first))
         elif kind == 2 and (wire == 5 or (wire == 2 and not (last - first) % 4)):
             out += struct.unpack(f"<{(last - first) // 4}f", data[first:last])
         elif kind == 3 and wire == 0:
@@ -83,67 +82,128 @@ def _list(data: memoryview, kind: int, at: int, end: int) -> list[Any]:
     return out
 
 
-def _example(data: memoryview, at: int, end: int) -> Iterator[tuple[str, int, list[Any]]]:
-    for number, wire, first, last in _fields(data, at, end):
+def _message(data: bytes, at: int, end: int, tag: int) -> tuple[int, int]:
+    """Where a message with this tag, which is at ``at``, begins and ends; (-1, -1): it is not one of few bytes that is there."""
+    if end - at < 2 or data[at] != tag:
+        return -1, -1
+    size, at = data[at + 1], at + 2
+    if size > 127:
+        if at == end or data[at] > 127:
+            at -= 1
+            size, at = _varint(data, at, end)
+        else:
+            size, at = size - 128 + (data[at] << 7), at + 1
+    if size > end - at:
+        raise _Wrong
+    return at, at + size
+
+
+def _simple(data: bytes, at: int, end: int, base: int) -> Any:
+    """The value of a Feature as most are: a list of one value.  None if it may be anything else."""
+    if end - at < 3:
+        return None
+    kind, first = data[at], at + 2
+    if data[at + 1] > 127:
+        first, last = _message(data, at, end, kind)
+    else:
+        last = first + data[at + 1]
+    if last != end:
+        return None
+    if kind == 10:
+        first, last = _message(data, first, last, 10)
+        return (first + base, last - first) if last == end else None
+    if kind == 26:  # Int64List, packed or not
+        if last - first > 2 and data[first] == 10 and data[first + 1] == last - first - 2:
+            first += 2
+        elif last - first > 1 and data[first] == 8:
+            first += 1
+        else:
+            return None
+        if first + 1 == last:
+            return data[first] if data[first] < 128 else None
+        value, first = _varint(data, first, last)
+        return _signed(value) if first == last else None
+    if kind == 18 and last - first in (5, 6) and data[first : last - 4] in (b"\x0d", b"\x0a\x04"):
+        return _FLOAT.unpack_from(data, last - 4)[0]
+    return None
+
+
+def _values(source: Source, data: bytes, at: int, end: int, base: int) -> Values:
+    """Of a tf.train.Example.  ``base``: where in the file the data begin."""
+    values: Values = {}
+    whole = _message(data, at, end, 10)
+    for number, wire, first, last in [(1, 2, *whole)] if whole[1] == end else _fields(data, at, end):
         if number == 2 and wire == 2:
             raise ValueError("is a SequenceExample, whose lists of steps are not one image; read it with TensorFlow")
         if number != 1 or wire != 2:
             raise _Wrong
-        for entry, wire, start, stop in _fields(data, first, last):
-            if entry != 1 or wire != 2:
+        while first < last:
+            start, stop = _message(data, first, last, 10)
+            if start < 0:
                 raise _Wrong
+            first = stop
             name, value = "", (0, 0)
-            for n, wire, a, b in _fields(data, start, stop):
-                if n not in (1, 2) or wire != 2:
-                    raise _Wrong
-                if n == 1:
-                    name = bytes(data[a:b]).decode()
-                else:
-                    value = a, b
+            b = start + 2 + data[start + 1]
+            if data[start] == 10 and data[start + 1] < 128 and b + 2 < stop and data[b] == 18:
+                value = (b + 2, b + 2 + data[b + 1]) if data[b + 1] < 128 else _message(data, b, stop, 18)
+            if value[1] == stop:  # name and value, as writers write them
+                name = data[start + 2 : b].decode()
+            else:
+                value = 0, 0
+                for n, wire, a, b in _fields(data, start, stop):
+                    if n not in (1, 2) or wire != 2:
+                        raise _Wrong
+                    if n == 1:
+                        name = data[a:b].decode()
+                    else:
+                        value = a, b
+            if name in source.without:
+                continue
+            simple = _simple(data, *value, base)
+            if simple is not None:
+                values[name] = simple
+                continue
             for kind, wire, a, b in _fields(data, *value):
                 if kind not in (1, 2, 3) or wire != 2:
                     raise _Wrong
-                yield name, kind, _list(data, kind, a, b)
-
-
-def _values(source: Source, path: str, data: memoryview, at: int, end: int) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, kind, items in _example(data, at, end):
-        if name in source.without:
-            continue
-        if kind == 1:
-            items = [Part(a, data[a:b]) for a, b in items]
-        values[name] = items[0] if len(items) == 1 else items or None
+                items = _list(data, kind, a, b, base)
+                values[name] = items[0] if len(items) == 1 else items or None
     return values
 
 
-def _file(source: Source, path: str) -> Iterator[Record]:
-    with source.map(path) as data:
-        at = number = 0
-        if data[:2] == b"\x1f\x8b":
-            source.fail(path, "is compressed with gzip, so nothing in it can be read in place; unpack it first: gunzip")
-        while at < len(data):
-            where = f"record {number} at byte {at}"
-            if len(data) - at < 16:
-                source.fail(path, f"{where}: the file is cut short: {len(data) - at} bytes, and a record has at least 16")
-            length, crc = _HEAD.unpack_from(data, at)
-            if _crc(data[at : at + 8]) != crc:
-                source.fail(path, f"{where}: the CRC of its length is wrong: the file is damaged, compressed or not TFRecord")
-            if length > len(data) - at - 16:
-                source.fail(path, f"{where}: has {length} bytes, and the file is cut short after {len(data) - at - 16} of them")
-            begin, end = at + 12, at + 12 + length
-            if _crc(data[begin:end]) != int.from_bytes(data[end : end + 4], "little"):
-                source.fail(path, f"{where}: the CRC of its {length} bytes is wrong: the file is damaged")
-            try:
-                values = _values(source, path, data, begin, end)
-            except (_Wrong, UnicodeDecodeError):
-                source.fail(path, f"{where}: is not a tf.train.Example")
-            except ValueError as e:
-                source.fail(path, f"{where}: {e}")
-            yield Record(path, f"{path}/{number}", values)
-            at, number = end + 4, number + 1
+def _records(source: Source, file: File) -> Iterator[tuple[str, Values]]:
+    path, size, crc32c = file.path, file.size, _core.crc32c
+    at = number = 0
+
+    def fail(text: str) -> NoReturn:
+        source.fail(path, f"record {number} at byte {at}: {text}")
+
+    if file.peek((0, min(2, size))) == b"\x1f\x8b":
+        source.fail(path, "is compressed with gzip, so nothing in it can be read in place; unpack it first: gunzip")
+    while at < size:
+        if size - at < 16:
+            fail(f"the file is cut short: {size - at} bytes, and a record has at least 16")
+        begin = file.load(at, 12)
+        length, crc = _HEAD.unpack_from(file.block, begin)
+        if _masked(crc32c(file.block, begin, begin + 8)) != crc:
+            fail("the CRC of its length is wrong: the file is damaged, compressed or not TFRecord")
+        if length > size - at - 16:
+            fail(f"has {length} bytes, and the file is cut short after {size - at - 16} of them")
+        begin = file.load(at, length + 16) + 12
+        data, end = file.block, begin + length
+        if _masked(crc32c(data, begin, end)) != int.from_bytes(data[end : end + 4], "little"):
+            fail(f"the CRC of its {length} bytes is wrong: the file is damaged")
+        try:
+            values = _values(source, data, begin, end, at + 12 - begin)
+        except (_Wrong, UnicodeDecodeError):
+            fail("is not a tf.train.Example")
+        except ValueError as e:
+            fail(str(e))
+        yield f"{path}/{number}", values
+        at, number = at + length + 16, number + 1
 
 
-def records(source: Source) -> Iterator[Record]:
+def batches(source: Source) -> Iterator[Batch]:
     for name in source.named(r"\.tfrec|-\d+-of-\d+$", "a.tfrecord or train-00000-of-01024"):
-        yield from _file(source, name)
+        with File(source, name) as file:
+            yield from gather(file, _records(source, file))

@@ -184,6 +184,39 @@ run 0 "$PACK" images spoilt.csv -o kept --extents "${ARGS[@]}" --on-error quaran
 said "shardpack: 30 inputs = 29 written + 0 skipped + 1 quarantined + 0 failed"
 cmp "bad/$(cat key)" part
 
+# Keys of which one is the folder of another: each has its copy, whichever comes first.
+mv part 1.part
+for i in 2 3 4; do printf 'no image %s' $i >$i.part; done
+cat 1.part 2.part 3.part 4.part >four.bin
+for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a"; do
+	# shellcheck disable=SC2086
+	set -- $keys
+	{
+		sed -n 1,3p spoilt.csv
+		at=0
+		for i in 1 2 3 4; do
+			echo "four.bin,$at,$(stat -c %s $i.part),0,${!i}"
+			at=$((at + $(stat -c %s $i.part)))
+		done
+	} >four.csv
+	for turn in 1 2; do # the second one finds its own copies
+		for j in 1 4; do
+			rm -rf kept4
+			[ $turn = 2 ] || rm -rf bad4
+			run 0 "$PACK" images four.csv -o kept4 --extents "${ARGS[@]}" -j $j --on-error quarantine --quarantine bad4
+			said "shardpack: 6 inputs = 2 written + 0 skipped + 4 quarantined + 0 failed"
+			for i in 1 2 3 4; do
+				found=0
+				for path in "bad4/${!i}" $(find bad4 -path "bad4/$(echo "${!i}" | sed 's,/,*/,g')*"); do
+					cmp -s "$path" $i.part && found=1
+				done
+				[ $found = 1 ] || die "no copy of ${!i}: $(find bad4)"
+			done
+			[ "$(find bad4 -type f ! -name quarantine.jsonl | wc -l)" = 4 ] || die "$(find bad4)"
+		done
+	done
+done
+
 # ---- rows that are bad: table, line, file, value and limit are named ----
 
 VERB=(images)

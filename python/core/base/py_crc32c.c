@@ -68,16 +68,24 @@ bool crc32c_is_fast(void)
 PyObject *crc32c(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	Py_buffer in;
-	int slow = 0;
+	Py_ssize_t first = 0, last = PY_SSIZE_T_MAX;
 	uint32_t crc = UINT32_MAX;
+	const uint8_t *at;
+	size_t bytes;
+	int slow = 0;
 
-	if (!PyArg_ParseTuple(args, "y*|p", &in, &slow))
+	if (!PyArg_ParseTuple(args, "y*|nnp", &in, &first, &last, &slow))
 		return NULL;
+	/* As a slice is cut, but for negative numbers. */
+	last = last < in.len ? last : in.len;
+	first = first < 0 ? 0 : first;
+	bytes = first < last ? (size_t)(last - first) : 0;
+	at = (const uint8_t *)in.buf + (bytes ? first : 0);
 	pthread_once(&once, prepare);
 	slow = slow || !crc32c_is_fast();
-	Py_BEGIN_ALLOW_THREADS if (slow) crc = by_table(crc, in.buf, (size_t)in.len);
+	Py_BEGIN_ALLOW_THREADS if (slow) crc = by_table(crc, at, bytes);
 #ifdef __x86_64__
-	else crc = by_instruction(crc, in.buf, (size_t)in.len);
+	else crc = by_instruction(crc, at, bytes);
 #endif
 	Py_END_ALLOW_THREADS PyBuffer_Release(&in);
 	return PyLong_FromUnsignedLong(~crc & UINT32_MAX);

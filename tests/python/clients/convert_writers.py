@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the images below a folder with a format's own writer.
+"""Write the images below a folder with a format's own writer, TIMES times.
 
-    convert_writers.py KIND FOLDER OUT
+    convert_writers.py KIND FOLDER OUT [TIMES]
 """
 
 import importlib.machinery
+import io
 import pathlib
 import sys
 import types
@@ -40,14 +41,95 @@ def mds(out, rows):
             writer.write({"image": image, "label": label, "caption": caption, "score": 1.5, "meta": {"n": label}})
 
 
-def litdata(out, rows):
+def mds_zstd(out, rows):
+    from streaming import MDSWriter
+
+    columns = {"image": "bytes", "label": "int"}
+    with MDSWriter(out=str(out), columns=columns, hashes=["sha1"], compression="zstd:3", size_limit=1 << 20) as writer:
+        for image, label, _ in rows:
+            writer.write({"image": image, "label": label})
+
+
+def pixels_of(image):
+    from PIL import Image
+
+    return Image.open(io.BytesIO(image)).convert("RGB")
+
+
+def mds_pil(out, rows):
+    from streaming import MDSWriter
+
+    with MDSWriter(out=str(out), columns={"image": "pil", "label": "int"}) as writer:
+        for image, label, _ in rows:
+            writer.write({"image": pixels_of(image), "label": label})
+
+
+def mds_ndarray(out, rows):
+    import numpy
+    from streaming import MDSWriter
+
+    with MDSWriter(out=str(out), columns={"image": "ndarray", "label": "int"}) as writer:
+        for image, label, _ in rows:
+            writer.write({"image": numpy.asarray(pixels_of(image)), "label": label})
+
+
+def litdata(out, rows, value=lambda image: image, **options):
     from litdata.streaming.writer import BinaryWriter
 
-    writer = BinaryWriter(str(out), chunk_size=7)
+    writer = BinaryWriter(str(out), chunk_size=max(7, len(rows) // 100), **options)
     for i, (image, label, caption) in enumerate(rows):
-        writer[i] = {"image": image, "label": label, "caption": caption, "score": 2.5}
+        writer[i] = {"image": value(image), "label": label, "caption": caption, "score": 2.5}
     writer.done()
     writer.merge()
+
+
+def litdata_zstd(out, rows):  # the first 8 bytes say that 256 samples at a time are compressed, which needs a leaf such as this
+    litdata_tensor(out, rows, compression="zstd")
+    assert next(out.glob("*.bin")).read_bytes()[:4] == b"LDFZ"
+
+
+def litdata_plain(out, rows):  # of samples of bytes and numbers the newest release compresses no chunk
+    litdata(out, rows, compression="zstd")
+
+
+def litdata_chunk(out, rows):
+    litdata(out, rows, compression="zstd", compression_level="chunk")
+
+
+def litdata_tensor(out, rows, **options):
+    import numpy
+    import torch
+
+    litdata(out, rows, lambda image: torch.from_numpy(numpy.array(pixels_of(image)).transpose(2, 0, 1).copy()), **options)
+
+
+def recordio(out, rows):
+    from mxnet import recordio
+
+    out.mkdir()
+    writer = recordio.MXIndexedRecordIO(str(out / "train.idx"), str(out / "train.rec"), "w")
+    for i, (image, label, _) in enumerate(rows):
+        writer.write_idx(i, recordio.pack(recordio.IRHeader(0, label, i, 0), image))
+    writer.close()
+
+
+def beton(out, rows, mode="raw"):
+    import numpy
+    from ffcv.fields import BytesField, FloatField, IntField, JSONField, RGBImageField
+    from ffcv.writer import DatasetWriter
+
+    class Source:
+        def __len__(self):
+            return len(rows)
+
+        def __getitem__(self, i):
+            image, label, caption = rows[i]
+            return numpy.array(pixels_of(image)), label, label / 2, {"caption": caption}, numpy.frombuffer(image, numpy.uint8)
+
+    out.mkdir()
+    fields = {"image": RGBImageField(write_mode=mode), "label": IntField(), "score": FloatField(), "meta": JSONField(),
+              "file": BytesField()}  # fmt: skip
+    DatasetWriter(str(out / "train.beton"), fields, num_workers=2).from_indexed_dataset(Source())
 
 
 def lmdb(out, rows):
@@ -58,10 +140,11 @@ def lmdb(out, rows):
             transaction.put(b"%08d" % i, image)
 
 
-without_torchvision()
-paths = sorted(pathlib.Path(sys.argv[2]).glob("*/*"))
-classes = sorted({p.parent.name for p in paths})
-globals()[sys.argv[1]](
-    pathlib.Path(sys.argv[3]),
-    [(p.read_bytes(), classes.index(p.parent.name), f"picture {i}") for i, p in enumerate(paths)],
-)
+if __name__ == "__main__":
+    kind, folder, out, times = (sys.argv[1:] + ["1"])[:4]
+    if kind not in ("recordio", "beton"):
+        without_torchvision()
+    paths = sorted(pathlib.Path(folder).glob("*/*"))
+    classes = sorted({p.parent.name for p in paths})
+    rows = [(p.read_bytes(), classes.index(p.parent.name), f"picture {i}") for i, p in enumerate(paths)]
+    globals()[kind](pathlib.Path(out), rows * int(times))

@@ -363,19 +363,61 @@ int quarantine_open(char **out, const char *dir)
 		    errno == ENOENT ? " (the folder above it must exist)" : "");
 }
 
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/*
+ * Where the copy goes; its folders are there then.  Keys of a table may be `a` and `a/b`: the one
+ * that comes later, which may be any, goes to `a.file`, or `a.folder/b`.  NULL with errno.
+ */
+static char *make_target(const char *quarantine, const char *path)
+{
+	char *target = xstrdup(quarantine), *next;
+	bool ok = true;
+	int n;
+
+	for (; ok && path[n = (int)strcspn(path, "/")]; path += n + 1) {
+		next = xasprintf("%s/%.*s", target, n, path);
+		ok = files_make_dir(next);
+		if (ok && !is_folder(next)) {
+			free(next);
+			next = xasprintf("%s/%.*s.folder", target, n, path);
+			ok = files_make_dir(next);
+		}
+		free(target);
+		target = next;
+	}
+	next = ok ? xasprintf("%s/%s", target, path) : NULL;
+	free(target);
+	return next;
+}
+
 bool quarantine_keep(const char *quarantine, const char *path, const void *bytes, size_t size, char *message,
 		     size_t message_bytes)
 {
-	char *target = xasprintf("%s/%s", quarantine, path);
+	char *target = make_target(quarantine, path), *file;
 	struct shard_error err;
 	bool ok = false;
+	int rc;
 
-	if (!files_make_parents(target, strlen(quarantine) + 1))
+	if (!target) {
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", strerror(errno));
-	else if (shard_publish(target, bytes, size, 0, &err) == SHARD_OK ||
-		 (err.status == SHARD_E_EXISTS && files_has_bytes(target, bytes, size)))
+		return false;
+	}
+	rc = shard_publish(target, bytes, size, 0, &err);
+	if (rc != SHARD_OK && is_folder(target)) {
+		file = xasprintf("%s.file", target);
+		free(target);
+		target = file;
+		rc = shard_publish(target, bytes, size, 0, &err);
+	}
+	if (rc == SHARD_OK || (rc == SHARD_E_EXISTS && files_has_bytes(target, bytes, size)))
 		ok = true;
-	else if (err.status != SHARD_E_EXISTS)
+	else if (rc != SHARD_E_EXISTS)
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", err.message);
 	else
 		snprintf(message, message_bytes, "the quarantine %s has another file of that name", quarantine);
