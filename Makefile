@@ -521,7 +521,8 @@ endif
 ARCH        ?= x86_64
 WHEEL       := $(BUILD)/wheel/$(ARCH)
 WHEEL_PY     = $(abspath $(VENV)/wheel/bin/python)
-WHEEL_FLAGS := -O2 -g0 -ffp-contract=off -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=.
+WHEEL_FLAGS := -O2 -g0 -ffp-contract=off -fno-sanitize=undefined -ffile-prefix-map=$(CURDIR)=. \
+               -include $(CURDIR)/python/wheel/libc_calls.h
 wheel: ## a wheel with both commands and all libraries inside; WHEEL_SOURCES=dir, ARCH=aarch64
 	$(call install_missing,wheel)
 	$(again) wheel-run

@@ -39,6 +39,7 @@ NOT_FETCHED = 77  # the exit status where a source is missing; a test is skipped
 SUITES = {"Debian": ("sid", "forky", "trixie", "bookworm"), "Debian-Security": ("trixie-security",)}
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # meson comes by pip
 FLAGS = "-fPIC -g0 -fno-sanitize=undefined -ffunction-sections -fdata-sections"
+LIBC_CALLS = Path(__file__).resolve().with_name("libc_calls.h")
 
 
 @dataclass(frozen=True)
@@ -309,7 +310,7 @@ def build(library, arch, folder, tarball, patches=None):
         series = source / "debian" / "patches"
         for patch in (series / "series").read_text().split():
             run(["patch", "-p1", "--fuzz=0", "--no-backup-if-mismatch", "-i", str(series / patch)], log, cwd=source)
-    flags = f"{FLAGS} -ffile-prefix-map={source}=. -ffile-prefix-map={made}=."
+    flags = f"{FLAGS} -include {LIBC_CALLS} -ffile-prefix-map={source}=. -ffile-prefix-map={made}=."
     jobs = f"-j{os.environ.get('JOBS', os.cpu_count())}"
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "CFLAGS", "LDFLAGS")}
     environment |= {
@@ -344,7 +345,8 @@ def main(arch, folder):
     sources = fetch(folder.parent / "sources")
     for library in LIBRARIES:
         needed = [keys[n] for n in library.needs]
-        keys[library.name] = hashlib.sha256(repr((library, compiler, FLAGS, GLIBC, needed)).encode()).hexdigest()
+        made_of = library, compiler, FLAGS, LIBC_CALLS.read_text(), GLIBC, needed
+        keys[library.name] = hashlib.sha256(repr(made_of).encode()).hexdigest()
         stamp = folder / f"{library.name}.built"
         if stamp.exists() and stamp.read_text() == keys[library.name]:
             continue

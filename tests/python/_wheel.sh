@@ -63,6 +63,10 @@ newest=$(cd "$work" && python3 -m zipfile -e "$wheel" whole &&
 [ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ] || die "the commands want $newest"
 [ "$(readelf --file-header "$work"/whole/*/scripts/* | grep -c 'Type: *DYN')" = 2 ] ||
 	die "the commands have the same addresses in each run"
+for program in "$work"/whole/*/scripts/* "$work"/whole/libshard/_core*.so; do
+	readelf --dyn-syms --wide "$program" | grep -q 'UND memcpy@GLIBC' ||
+		die "${program##*/} copies with the memcpy of the compiler's runtime, which is slower than that of glibc"
+done
 ! on "$python -c 'import libshard'" 2>/dev/null || die "libshard is there already; uninstall it first"
 list >"$work/before"
 words=$(on "$python -m pip install --help" | grep -o -- '--break-system-packages' | head -n 1 || true)
