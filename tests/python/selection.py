@@ -375,6 +375,14 @@ class Selections(unittest.TestCase):
             chosen = many.select(range(step - 1, 20_000, step))
             self.assertEqual(chosen.column("n").tolist(), chosen.records.tolist(), step)
 
+    def test_what_is_hidden_or_a_time_is_no_number(self):
+        hidden = np.ma.array([1, 2], mask=[False, True])
+        self.assertEqual(self.records(self.ds.select(hidden[:1])), [1])
+        times = [np.ones(3, int).astype(f"{kind}[{unit}]") for kind in ("M8", "m8") for unit in ("s", "ns")]
+        for wrong in (hidden, np.ma.array(np.ones(N, bool), mask=np.ones(N, bool)), *times):
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(TypeError, "whole number"):
+                self.ds.select(wrong)
+
     def test_column_needs_no_other_record(self):
         """Those between some that are selected may be damaged, or be larger than all memory."""
         numbers = np.random.default_rng(6).integers(1 << 62, size=50_000)  # which are not worth to be compressed
