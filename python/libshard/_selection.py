@@ -386,7 +386,14 @@ def _buffer(records: Iterable[SupportsIndex]) -> memoryview | array[int]:
     """Numbers or a mask where they lie; or, of objects without a buffer of either, a list."""
     if hasattr(records, "__array__") and not isinstance(records, _core.Array):
         try:
-            records = import_module("numpy").asarray(records)  # of a tensor, a series
+            numpy: Any = import_module("numpy")
+            items: Any = records
+            if isinstance(items, numpy.ma.MaskedArray):  # its memory has numbers where they are hidden
+                records = items.tolist()
+            else:
+                records = items = numpy.asarray(items)  # of a tensor, a series
+                if items.dtype.kind in "mM":  # whose list would be whole numbers
+                    raise TypeError(f"records={show(items)}; must be whole numbers")
         except ImportError:
             pass
     try:

@@ -188,7 +188,7 @@ cmp "bad/$(cat key)" part
 mv part 1.part
 for i in 2 3 4; do printf 'no image %s' $i >$i.part; done
 cat 1.part 2.part 3.part 4.part >four.bin
-for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a"; do
+for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a" "quarantine.jsonl quarantine.jsonl/x a a/quarantine.jsonl"; do
 	# shellcheck disable=SC2086
 	set -- $keys
 	{
@@ -212,7 +212,8 @@ for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a"; do
 				done
 				[ $found = 1 ] || die "no copy of ${!i}: $(find bad4)"
 			done
-			[ "$(find bad4 -type f ! -name quarantine.jsonl | wc -l)" = 4 ] || die "$(find bad4)"
+			[ "$(grep -c '"reason"' bad4/quarantine.jsonl)" = 4 ] || die "no list in bad4/quarantine.jsonl: $(find bad4)"
+			[ "$(find bad4 -type f ! -path bad4/quarantine.jsonl | wc -l)" = 4 ] || die "$(find bad4)"
 		done
 	done
 done

@@ -122,8 +122,18 @@ class Records(unittest.TestCase):
                 for numbers in (key, key.tolist()):
                     with self.assertRaisesRegex(IndexError, f"there is no record {text} the dataset has 100"):
                         ds[numbers]
-            for wrong in (np.zeros((2, 2), int), np.zeros(3), np.zeros(3, complex), np.zeros((1, 100), bool)):
-                with self.assertRaises((TypeError, ValueError)):
+            hidden = np.ma.array([5, 6], mask=[False, True])
+            self.check(ds[hidden[:1]], self.want[[5]])
+            for wrong in (
+                np.zeros((2, 2), int),
+                np.zeros(3),
+                np.zeros(3, complex),
+                np.zeros((1, 100), bool),
+                hidden,
+                np.ma.array(mask[:100], mask=mask[:100]),
+                *(np.ones(3, int).astype(f"{kind}[{unit}]") for kind in ("M8", "m8") for unit in ("s", "ns")),
+            ):
+                with self.subTest(wrong=wrong), self.assertRaises((TypeError, ValueError)):
                     ds[wrong]
 
     def test_a_series_is_read_in_its_order_whatever_its_labels(self):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selections: which records, in loaders, in states and in files, against NumPy."""
 
+import os
 import pickle
+import subprocess
 import sys
 import unittest
 import unittest.mock
@@ -372,6 +374,39 @@ class Selections(unittest.TestCase):
         for step in (1, 2, 4_095, 4_096, 4_097, 19_999):
             chosen = many.select(range(step - 1, 20_000, step))
             self.assertEqual(chosen.column("n").tolist(), chosen.records.tolist(), step)
+
+    def test_what_is_hidden_or_a_time_is_no_number(self):
+        hidden = np.ma.array([1, 2], mask=[False, True])
+        self.assertEqual(self.records(self.ds.select(hidden[:1])), [1])
+        times = [np.ones(3, int).astype(f"{kind}[{unit}]") for kind in ("M8", "m8") for unit in ("s", "ns")]
+        for wrong in (hidden, np.ma.array(np.ones(N, bool), mask=np.ones(N, bool)), *times):
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(TypeError, "whole number"):
+                self.ds.select(wrong)
+
+    def test_column_needs_no_other_record(self):
+        """Those between some that are selected may be damaged, or be larger than all memory."""
+        numbers = np.random.default_rng(6).integers(1 << 62, size=50_000)  # which are not worth to be compressed
+        libshard.pack({"n": numbers}, None, "small", shard_records=50_000).close()
+        shard = next(name for name in os.listdir("small") if name.endswith(".shard"))
+        with open(f"small/{shard}", "r+b") as f:
+            at = f.read().index(numbers[20_000].tobytes())
+            f.seek(at)
+            f.write(b"!")
+        small = libshard.open("small")
+        for step in (1, 97, 400):  # 256 records have one hash
+            good = small.select([i for i in range(0, 50_000, step) if abs(i - 20_000) > 256])
+            self.assertEqual(good.column("n").tolist(), numbers[self.records(good)].tolist())
+        with self.assertRaises(libshard.CorruptError):
+            small.select([19_999, 20_000, 20_001]).column("n")
+        large = libshard.pack({"x": np.arange(4 << 20, dtype="u1").reshape(4, 1 << 20)}, None, "large")
+        script = (
+            "import libshard, resource; ds = libshard.open('large').select([1, 3]); "
+            "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)); print(ds.column('x').shape)"
+        )
+        if not os.environ.get("VARIANT"):  # a sanitizer needs more
+            said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+            self.assertEqual((said.stdout, said.returncode), ("(2, 1048576)\n", 0), said.stderr)
+        self.assertEqual(large.select([1, 3]).column("x").tolist(), np.asarray(large.column("x"))[[1, 3]].tolist())
 
     def test_fields(self):
         for wanted in (["label"], "label", ["image"], ["label", "image"]):

@@ -248,12 +248,12 @@ static bool is_truth(PyObject *object)
 	"record, "                                                                                               \
 	"and ds.column('label') that of all records"
 
-/* Is this an array or a tensor of bools?  Of an empty one the items do not tell. */
-static bool has_bools(PyObject *key)
+/* Is this an array or a tensor of such items, "bool" for example? */
+static bool has_items(PyObject *key, const char *kind)
 {
 	PyObject *dtype = PyObject_GetAttrString(key, "dtype"), *name = dtype ? PyObject_Str(dtype) : NULL;
 	const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-	bool has = text && strstr(text, "bool");
+	bool has = text && strstr(text, kind);
 
 	PyErr_Clear();
 	Py_XDECREF(name);
@@ -338,7 +338,9 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 		return NULL;
 	}
 	if (!is_listed) {
-		has_buffer = !PyObject_GetBuffer(indices, &b, PyBUF_FORMAT | PyBUF_STRIDES);
+		/* Where a mask hides items of an array, its memory has numbers that nobody means. */
+		has_buffer = !PyObject_HasAttrString(indices, "mask") &&
+			     !PyObject_GetBuffer(indices, &b, PyBUF_FORMAT | PyBUF_STRIDES);
 		PyErr_Clear();
 		if (has_buffer && (b.ndim != 1 || b.shape[0] != count || !number_is_whole(&b))) {
 			PyBuffer_Release(&b);
@@ -369,9 +371,10 @@ static PyObject *subscript_listed(PyObject *self, PyObject *key)
 	bool known = listed && (PyList_Check(listed) || PyLong_Check(listed));
 	struct dataset *d = (struct dataset *)self;
 
-	if (known && d->record_count && PyList_Check(listed) && !PyList_Size(listed) && has_bools(key))
+	/* Of an empty one the items do not tell. */
+	if (known && d->record_count && PyList_Check(listed) && !PyList_Size(listed) && has_items(key, "bool"))
 		fail_mask(d, 0);
-	else if (known)
+	else if (known && !has_items(key, "datetime") && !has_items(key, "timedelta")) /* nanoseconds, as numbers */
 		out = subscript(self, listed);
 	else
 		PyErr_SetString(PyExc_TypeError, NO_INDEX);

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_base.h"
 
@@ -311,14 +312,21 @@ static PyObject *write_file(PyObject *self, PyObject *args)
 /* ---- columns ---- */
 
 #define COLUMN_RECORDS 65536u /* between two looks for ^C */
+#define SPAN_BYTES     262144u
 
-/*
- * A field of the records at places [first, first + count) of a selection, to `out`.  `piece` has room
- * for PIECE records: the span between some that are selected is read at once.
- */
+/* Records that are read at once, also those between some that are selected.  They would take long if they were large. */
+static uint64_t span_records(const struct shard_dataset *ds, const struct shard_field *f)
+{
+	uint64_t unit = shard_dataset_schema(ds)->group[f->group].unit_records; /* these are decoded together */
+
+	return min_u64(PIECE, max_u64(SPAN_BYTES / f->stride + 1, unit));
+}
+
+/* A field of the records at places [first, first + count) of a selection, to `out`.  `piece` has room for a span. */
 static int read_selected(struct shard_dataset *ds, const struct shard_field *f, const struct shard_selection *of,
 			 uint64_t first, uint64_t count, char *piece, char *out, struct shard_error *err)
 {
+	uint64_t most = span_records(ds, f);
 	uint64_t idx[PIECE], n, begin, span, i;
 	int rc = SHARD_OK;
 
@@ -327,8 +335,13 @@ static int read_selected(struct shard_dataset *ds, const struct shard_field *f, 
 		rc = shard_selection_records(of, first + done, n, idx, err);
 		for (i = 0; !rc && i < n;) {
 			begin = idx[i];
-			span = idx[n - 1] + 1 - begin < PIECE ? idx[n - 1] + 1 - begin : PIECE;
+			span = min_u64(idx[n - 1] + 1 - begin, most);
 			rc = shard_dataset_column(ds, f, begin, span, piece, err);
+			if (rc == SHARD_E_CORRUPT && span > 1) { /* perhaps a record that is not selected */
+				most = 1;
+				rc = SHARD_OK;
+				continue;
+			}
 			for (; !rc && i < n && idx[i] < begin + span; i++) {
 				memcpy(out, piece + (idx[i] - begin) * f->bytes, (size_t)f->bytes);
 				out += f->bytes;
@@ -382,10 +395,12 @@ static PyObject *column(PyObject *Py_UNUSED(unused), PyObject *args)
 			name, (unsigned long long)n, (unsigned long long)(n * f->bytes), name);
 	}
 	if (a && of) {
-		piece = PyMem_Malloc(PIECE * (size_t)f->bytes);
+		uint64_t span = span_records(d->ds, f);
+
+		piece = PyMem_Malloc((size_t)(span * f->bytes));
 		if (!piece) {
 			unref(a);
-			return fail_memory("no memory for %u records of field '%s'", PIECE, name);
+			return fail_memory("no memory for %llu records of field '%s'", (unsigned long long)span, name);
 		}
 	}
 	for (uint64_t first = 0; a && !rc && first < n; first += COLUMN_RECORDS) {

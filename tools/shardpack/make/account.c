@@ -370,6 +370,8 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+#define LIST_NAME "quarantine.jsonl" /* no copy is called so */
+
 /*
  * Where the copy goes; its folders are there then.  Keys of a table may be `a` and `a/b`: the one
  * that comes later, which may be any, goes to `a.file`, or `a.folder/b`.  NULL with errno.
@@ -377,13 +379,13 @@ static bool is_folder(const char *path)
 static char *make_target(const char *quarantine, const char *path)
 {
 	char *target = xstrdup(quarantine), *next;
-	bool ok = true;
+	bool ok = true, is_list = !strncmp(path, LIST_NAME "/", sizeof(LIST_NAME));
 	int n;
 
-	for (; ok && path[n = (int)strcspn(path, "/")]; path += n + 1) {
+	for (; ok && path[n = (int)strcspn(path, "/")]; path += n + 1, is_list = false) {
 		next = xasprintf("%s/%.*s", target, n, path);
-		ok = files_make_dir(next);
-		if (ok && !is_folder(next)) {
+		ok = is_list || files_make_dir(next);
+		if (ok && (is_list || !is_folder(next))) {
 			free(next);
 			next = xasprintf("%s/%.*s.folder", target, n, path);
 			ok = files_make_dir(next);
@@ -400,16 +402,17 @@ bool quarantine_keep(const char *quarantine, const char *path, const void *bytes
 		     size_t message_bytes)
 {
 	char *target = make_target(quarantine, path), *file;
+	bool ok = false, is_list = !strcmp(path, LIST_NAME);
 	struct shard_error err;
-	bool ok = false;
-	int rc;
+	int rc = SHARD_E_EXISTS;
 
 	if (!target) {
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", strerror(errno));
 		return false;
 	}
-	rc = shard_publish(target, bytes, size, 0, &err);
-	if (rc != SHARD_OK && is_folder(target)) {
+	if (!is_list)
+		rc = shard_publish(target, bytes, size, 0, &err);
+	if (is_list || (rc != SHARD_OK && is_folder(target))) {
 		file = xasprintf("%s.file", target);
 		free(target);
 		target = file;
@@ -460,7 +463,7 @@ static int tidy(const char *path, const struct stat *st, int type, struct FTW *w
 
 int quarantine_list(const char *quarantine, const struct plan *plan, const struct account *account)
 {
-	char *path = xasprintf("%s/quarantine.jsonl", quarantine);
+	char *path = xasprintf("%s/" LIST_NAME, quarantine);
 	struct memory_file out;
 	struct shard_error err;
 	int rc = EXIT_DONE;
