@@ -270,15 +270,33 @@ class Zip(Hinting):
 
     @public("column")
     def column(self, name: str) -> Any:
-        """A field of all records as one array, or a column beside them."""
-        if name not in self.columns:
-            return self.source.column(name)
-        column, field = self.columns[name]
+        """A field of all records as one array, or a column beside them.  Names of columns of tables do as well."""
+        if name in self.columns:
+            column, field = self.columns[name]
+        else:
+            column, field = self._stacked(name), name
+            if column is self.dataset:
+                return self.source.column(name)
         if self.selection is None:
             return column.column(field) if field else column
         if field:
             return column.select(self.selection.records).column(field)
         return column[import_module("numpy").asarray(self.selection.records)]
+
+    def _stacked(self, name: str) -> Dataset:
+        """The one dataset whose table has that column; the first dataset if none has."""
+        if name in self.dataset.schema.names:
+            return self.dataset
+        beside = [column for column, field in self.columns.values() if field]
+        every = {id(one): one for one in (self.dataset, *beside)}.values()
+        having = [one for one in every if any(name in names for names in one.columns.values())]
+        if len(having) > 1:
+            raise ArgumentError(
+                f"column {show(name)} is in {having[0].path} and in {having[1].path}; take it from one of them, as by "
+                "column() of that dataset",
+                "bad argument",
+            )
+        return having[0] if having else self.dataset
 
     @property
     def digest(self) -> str:
