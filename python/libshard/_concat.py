@@ -82,11 +82,12 @@ class Joined(Dataset):
                 taken.append((rows, part[[places[row][1] for row in rows]]))
         out: dict[str, Array] = {}
         for field in self.schema:
+            shapes = [part.schema[field.name].shape for part in self.parts]  # a text in a list may be longer in one
             wide = None
             for rows, arrays in taken:
                 values = numpy.asarray(arrays[field.name])
                 if wide is None:
-                    wide = numpy.zeros((len(records), *field.shape), values.dtype)
+                    wide = numpy.zeros((len(records), *map(max, shapes[0], *shapes)), values.dtype)
                 wide[(rows, *(slice(n) for n in values.shape[1:]))] = values
             out[field.name] = _core._array(field.dtype, wide.shape, wide.tobytes())
         return out
