@@ -23,7 +23,7 @@ has_package   = $(shell $(PKG_CONFIG) --exists $(1) && echo 1 || echo 0)
 BUILD        ?= build
 # One folder has one spelling, however it is given: the compiler lists headers of build/x.o, and make
 # would not find these for $PWD/build/x.o.
-override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(or $(BUILD),build)))
 PREFIX       ?= /usr/local
 LIBDIR       ?= $(PREFIX)/lib
 CFLAGS       ?= -O2 -g

@@ -82,11 +82,12 @@ class Joined(Dataset):
                 taken.append((rows, part[[places[row][1] for row in rows]]))
         out: dict[str, Array] = {}
         for field in self.schema:
+            shapes = [part.schema[field.name].shape for part in self.parts]  # a text in a list may be longer in one
             wide = None
             for rows, arrays in taken:
                 values = numpy.asarray(arrays[field.name])
                 if wide is None:
-                    wide = numpy.zeros((len(records), *field.shape), values.dtype)
+                    wide = numpy.zeros((len(records), *map(max, shapes[0], *shapes)), values.dtype)
                 wide[(rows, *(slice(n) for n in values.shape[1:]))] = values
             out[field.name] = _core._array(field.dtype, wide.shape, wide.tobytes())
         return out
@@ -270,15 +271,33 @@ class Zip(Hinting):
 
     @public("column")
     def column(self, name: str) -> Any:
-        """A field of all records as one array, or a column beside them."""
-        if name not in self.columns:
-            return self.source.column(name)
-        column, field = self.columns[name]
+        """A field of all records as one array, or a column beside them.  Names of columns of tables do as well."""
+        if name in self.columns:
+            column, field = self.columns[name]
+        else:
+            column, field = self._stacked(name), name
+            if column is self.dataset:
+                return self.source.column(name)
         if self.selection is None:
             return column.column(field) if field else column
         if field:
             return column.select(self.selection.records).column(field)
         return column[import_module("numpy").asarray(self.selection.records)]
+
+    def _stacked(self, name: str) -> Dataset:
+        """The one dataset whose table has that column; the first dataset if none has."""
+        if name in self.dataset.schema.names:
+            return self.dataset
+        beside = [column for column, field in self.columns.values() if field]
+        every = {id(one): one for one in (self.dataset, *beside)}.values()
+        having = [one for one in every if any(name in names for names in one.columns.values())]
+        if len(having) > 1:
+            raise ArgumentError(
+                f"column {show(name)} is in {having[0].path} and in {having[1].path}; take it from one of them, as by "
+                "column() of that dataset",
+                "bad argument",
+            )
+        return having[0] if having else self.dataset
 
     @property
     def digest(self) -> str:

@@ -184,6 +184,8 @@ def show_signature(signature: inspect.Signature) -> str:
 def number_in(count: int, number: SupportsIndex, what: str, where: str) -> int:
     """Of a record or place, from 0.  Numbers below 0 count from the end."""
     try:
+        if isinstance(number, bool):
+            raise TypeError
         return range(count)[operator.index(number)]
     except TypeError:
         raise TypeError(f"{what} {show(number)} of the {where}; must be a whole number") from None

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     Rule: TypeAlias = Callable[[Any], Any]  # a NumPy array -> a mask
 _NOT_OF_SPLIT = {  # of other libraries, what is here instead
     "shuffle": "ds.select(range(n)) and ds.select(range(n, len(ds))) are parts in the order of the dataset",
-    "stratify": "split the records of each class: parts = [ds.where(label=k).split(0.8) for k in ds.classes]; libshard.concat([p[0] "
-    "for p in parts]) is the first part of all",
+    "stratify": "split the records of each class: parts = [ds.where(label=k).split(0.8) for k in ds.classes]; "
+    "ds.select([number for p in parts for number in p[0].records]) is the first part of all",
     "generator": "seed= decides the order",
     "random_state": "seed= decides the order",
     "test_size": "ds.split(0.8) gives a part of 0.8 and the rest",

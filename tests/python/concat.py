@@ -235,6 +235,14 @@ class Concatenations(unittest.TestCase):
             for name in fast:
                 self.assertEqual(np.asarray(fast[name]).tobytes(), np.asarray(slow[name]).tobytes(), name)
                 self.assertEqual((fast[name].shape, fast[name].dtype), (slow[name].shape, slow[name].dtype))
+        words = [["a" * (3 * (i > 51))] * (i % 3) for i in range(104)]
+        halves = [libshard.pack(({"words": w} for w in part), {"words": f"text[<=2,{size}]"}, f"words{size}", replace=True)
+                  for part, size in ((words[:52], 2), (words[52:], 5))]  # fmt: skip
+        for batch in libshard.Loader(libshard.zip(numbers, libshard.concat(halves)), 9, seed=3):
+            self.assertEqual(batch["words"].shape[1:], (2, 5))
+            for row, number in zip(np.asarray(batch["words"]), batch.index.tolist()):
+                want = [text.encode() for text in words[number]] + [b""] * (2 - number % 3)
+                self.assertEqual([bytes(text).rstrip(b"\0") for text in row], want)
         with self.assertRaisesRegex(TypeError, "a selection: beside a dataset"):
             libshard.zip(numbers, libshard.concat([self.one.select(range(52))] * 2))
 

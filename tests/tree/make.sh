@@ -45,6 +45,8 @@ for name in "$BUILD" "$BUILD/../${BUILD##*/}" "$(realpath --relative-to=. "$BUIL
 	make BUILD="$name" -n -W tools/shardpack/plan/plan.h all >"$TMPDIR/log" 2>&1
 	grep -q "CC    tools/shardpack/plan/plan.c" "$TMPDIR/log" || die "BUILD=$name: a header that is new goes unnoticed"
 done
+make -n BUILD= DEPS=skip all >"$TMPDIR/log" 2>&1
+! grep -E "[> ]/(flags|objects|bin)" "$TMPDIR/log" || die "an empty BUILD builds in the root of the file system"
 # So it is where the environment says it, and a sanitizer's build lies below.
 BUILD=$BUILD command make --no-print-directory -n DEPS=skip asan T=unit/t_bytes >"$TMPDIR/log" 2>&1 ||
 	die "make -n asan: $(tail -n 5 "$TMPDIR/log")"

@@ -136,7 +136,7 @@ static inline uint64_t number_of_item(const char *at, Py_ssize_t bytes, bool is_
 	return (number ^ sign) - sign;
 }
 
-/* ---- py_crc32c.c: crc32c(data, slow=False) of the module ---- */
+/* ---- py_crc32c.c: crc32c(data, first, last, slow) of the module ---- */
 
 PyObject *crc32c(PyObject *self, PyObject *args);
 bool crc32c_is_fast(void); /* by the processor's instruction; CRC32C_IS_FAST of the module */

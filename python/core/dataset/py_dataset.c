@@ -217,12 +217,15 @@ static bool count_index(const struct dataset *d, Py_ssize_t i, uint64_t *idx)
 
 static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 {
-	Py_ssize_t i = PyNumber_AsSsize_t(number, PyExc_IndexError);
+	Py_ssize_t i;
 
+	if (PyBool_Check(number) || !PyIndex_Check(number)) {
+		fail_type("the number of a record must be a whole number", number);
+		return false;
+	}
+	i = PyNumber_AsSsize_t(number, PyExc_IndexError);
 	if (i == -1 && PyErr_Occurred()) {
-		if (!PyIndex_Check(number)) {
-			fail_type("the number of a record must be a whole number", number);
-		} else if (PyErr_ExceptionMatches(PyExc_IndexError)) {
+		if (PyErr_ExceptionMatches(PyExc_IndexError)) {
 			PyErr_Clear();
 			fail_index_size(d);
 		}

@@ -63,6 +63,23 @@ class Tables(unittest.TestCase):
             self.assertEqual(ds.columns, {})
             self.assertEqual(np.asarray(ds.column("count_3")).tolist(), columns["count_3"].tolist())
 
+    def test_columns_of_tables_that_lie_beside(self):
+        def table(path, first, *names):
+            frame = pd.DataFrame({name: np.arange(first, first + 5) + 100.0 * i for i, name in enumerate(names)})
+            return libshard.pack(frame.astype("float64" if path < "d" else "float32"), None, path)
+
+        body = table("a", 0, "height", "weight") + table("b", 5, "height", "weight")
+        food = table("d", 20, "bread", "weight") + table("e", 25, "bread", "weight")
+        both = libshard.zip(body, food)
+        self.assertEqual(both.column("bread").tolist(), [20.0 + i for i in range(10)])
+        self.assertEqual(both.column("height").tolist(), [0.0 + i for i in range(10)])
+        some = libshard.zip(body.select([7, 2]), food)
+        self.assertEqual((some.column("bread").tolist(), some.column("height").tolist()), ([22.0, 27.0], [2.0, 7.0]))
+        with self.assertRaisesRegex(libshard.ArgumentError, "column 'weight' is in .* and in .*; take it from one"):
+            both.column("weight")
+        with self.assertRaisesRegex(libshard.ArgumentError, "field 'price' is not in the dataset"):
+            both.column("price")
+
     def test_keys_shuffle_and_shards(self):
         columns = wide()
         for make in MAKERS.values():
