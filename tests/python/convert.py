@@ -562,6 +562,7 @@ class Convert(unittest.TestCase):
         self.refused("beton", "has version 3 and 5 fields; must be version 2", put(0, b"\3"))
         self.refused("beton", "its allocation table is at byte .*: it is cut, damaged", lambda d: d[:-7])
         self.refused("beton", "field 0 is of type 9", put(24, b"\x09"))
+        self.refused("beton", "its allocation table has sample 23, and its header says that it has 5 samples", put(8, u64(5)))
         at = 24 + 1041 * 5
         self.refused("beton", "sample 0: field 'image' is at byte 18446744073709551615", put(at + 5, b"\xff" * 8))
         self.refused("beton", "sample 0: field 'caption' has 4294967296 bytes, and the allocation table says 12", put(at + 40, u64(1 << 32)))
