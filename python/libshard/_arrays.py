@@ -143,7 +143,8 @@ class _Zarr(_Arrays):
     library, kind = "zarr", "a group of Zarr"
 
     def _open(self, library: Any) -> Any:
-        return library.open_group(self.path, path=self.group.strip("/"), mode="r")
+        # What is there, and not a summary that nobody has made anew since arrays were added or grew.
+        return library.open_group(self.path, path=self.group.strip("/"), mode="r", use_consolidated=False)
 
     def names(self) -> dict[str, bool]:
         return {name: hasattr(item, "shape") for name, item in self.open().members()}
@@ -195,7 +196,13 @@ class _Column:
         while at < stop or not parts:
             begin = at // self.block * self.block
             if self.kept[0] != begin:
-                self.kept = begin, self._read(begin, min(begin + self.block, len(self)))
+                try:
+                    self.kept = begin, self._read(begin, min(begin + self.block, len(self)))
+                except CorruptError:
+                    if self.block == self.chunk:
+                        raise
+                    self.block, self.kept = self.chunk, (-1, None)  # only rows of the bad chunk cannot be read
+                    continue
             end = min(begin + self.block, stop)
             parts.append(self.kept[1][at - begin : end - begin])
             at = end
@@ -288,6 +295,8 @@ def _pack(file: _Arrays, source: Any, schema: SchemaLike | None, key: Any, image
     names = [n for n in sorted(there) if wanted is None or n in wanted or n == is_key]
     inner = [n for n in names if not there[n]]
     if inner:
+        if group.get(inner[0]) is None:
+            _refuse(f"{file}: {show(inner[0])} is a link that leads nowhere", f"mend it, or {_CHOOSE}")
         remedy = f"give the group itself, as {_as_object(file, inner[0])}, or {_CHOOSE}"
         _refuse(f"{file}: {show(inner[0])} is a group in it, and records come of the arrays of one group", remedy)
     if not names:

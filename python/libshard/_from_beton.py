@@ -61,10 +61,14 @@ def _row(fields: list[tuple[str, int]]) -> np.dtype[Any]:
 class _Sizes:
     """How many bytes lie at each place that some samples have: a part of the allocation table, which has any order."""
 
-    def __init__(self, file: File, at: int, first: int, last: int) -> None:
+    def __init__(self, file: File, at: int, first: int, last: int, samples: int) -> None:
         found = [np.empty((0, 3), "<u8")]
         for begin in range(at, file.size, 24 << 15):
             table = np.frombuffer(file.read(begin, min(24 << 15, file.size - begin)), "<u8").reshape(-1, 3)
+            beyond = table[table[:, 0] >= samples, 0]
+            if beyond.size:
+                file.source.fail(file.path, f"its allocation table has sample {beyond[0]}, and its header says that it has {samples} "
+                                            "samples: the file is damaged, or is not FFCV's")  # fmt: skip
             some = (table[:, 0] >= first) & (table[:, 0] < last)
             if some.any():
                 found.append(table[some])
@@ -100,7 +104,7 @@ def _file(source: Source, file: File) -> Iterator[Batch]:
     head.take(samples * row.itemsize, f"the rows of {samples} samples,")
     rows_at = head.at - samples * row.itemsize
     for block in range(0, samples, _BLOCK):
-        sizes = _Sizes(file, table_at, block, block + _BLOCK)
+        sizes = _Sizes(file, table_at, block, block + _BLOCK, samples)
         for first in range(block, min(block + _BLOCK, samples), _ROWS):
             n = min(_ROWS, samples - first)
             rows = np.frombuffer(file.read(rows_at + first * row.itemsize, n * row.itemsize), row)

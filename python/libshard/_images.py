@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import math
 import mmap
@@ -28,15 +29,18 @@ from typing import Any, Literal, NoReturn, SupportsFloat, SupportsIndex
 
 from . import _core
 from ._description import Field
-from ._errors import ArgumentError, NotFoundError, OutOfMemoryError, RecordError, StorageError, shown
+from ._errors import ArgumentError, NotFoundError, OutOfMemoryError, RecordError, StorageError, of_system, shown
 from ._options import as_flag, choice, public, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name
 
 _FORMATS: dict[str, Any] = {"uint8": "B", "uint16": "H", "float32": "f"}  # which a memoryview can have
+_OF_A_PATH = (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _WARNED_MAX = 5  # sentences of what pixels do not have
 _ANSWER = struct.Struct("<cQQ")
 AHEAD_MAX = 8  # samples whose images a decoder has or has decoded, besides the next one that is wanted
 _AHEAD_BYTES_MAX = 32 << 20  # of these images and of their pixels
+# How a decoder ends that SIGTERM or the like told to, as a job that is stopped: no image is at fault.
+_INTERRUPTED = (0, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _PIPE_BYTES = 1 << 20  # which a user may have; several photographs fit
 
 
@@ -337,6 +341,12 @@ class Decoder:
                 "memory is short; take fewer workers, or give the job more memory",
                 "out of memory",
             )
+        if code in _INTERRUPTED:
+            raise StorageError(
+                f"{where}: the decoder, shardpack decode with process number {number}, was interrupted: it {how} before its "
+                "input did; call again",
+                "interrupted",
+            )
         raise RecordError(
             f"{where}: the decoder, shardpack decode with process number {number}, {how}{': ' * bool(said)}{said}; if "
             "it happens again at this sample, the image is at fault",
@@ -391,7 +401,11 @@ def _bytes_at(where: str, path: Any) -> bytes:
     try:
         with open(path, "rb") as f:
             return f.read()
-    except (FileNotFoundError, PermissionError, IsADirectoryError) as e:
+    except ValueError as e:  # NUL
+        raise RecordError(f"{where}: {show(path)}: {e}", "bad argument") from e
+    except OSError as e:
+        if e.errno not in _OF_A_PATH:
+            raise of_system(e, f"{where}: {path}") from None
         raise RecordError(f"{where}: {path}: {e.strerror}", "bad argument") from e
 
 

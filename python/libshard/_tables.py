@@ -13,6 +13,7 @@ import os
 import re
 import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -246,9 +247,11 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
         elif found is not None and name in named and name != is_key:
             warn_of_names(name, len(found), label)
         columns[name] = values
+        dtype = dtype_name(getattr(values, "dtype", None) or "")
+        if schema is None and wanted is not None and name in told and dtype not in (None, told[name].dtype):
+            wanted[name] = replace(told[name], dtype=dtype)  # another column has been put into its place
         if name == is_key or wanted is not None:
             continue
-        dtype = dtype_name(getattr(values, "dtype", None) or "")
         if dtype and getattr(values, "ndim", 0) == 1 and name != label:
             numbers.setdefault(dtype, []).append(name)
         fields[name] = Field(name, "int64", (), semantic="label") if name == label and found is not None else None

@@ -76,6 +76,7 @@ class Source:
     without: frozenset[str] = frozenset()  #: values that nobody wants
     scratch: Path | None = None  #: a folder for what is unpacked, and for pixels as files of images
     unpacks: bool = False  #: there is something in it, so it stands for the root
+    unpacked: set[str] = field(default_factory=set)  #: what is in it; an earlier run may have left more, of other files
     notes: dict[str, int] = field(default_factory=dict)  #: what was left out, and how often
 
     def note(self, text: str) -> None:
@@ -108,7 +109,7 @@ class Source:
     def open(self, path: str) -> BinaryIO:
         """A file below the root.  It may be a link that leads elsewhere, as in a cache, which is told."""
         full = self.root / path
-        is_unpacked = self.unpacks and self.scratch is not None and (self.scratch / path).exists()
+        is_unpacked = path in self.unpacked
         if is_unpacked and self.scratch is not None:
             full = self.scratch / path
         try:
@@ -133,7 +134,9 @@ class Source:
         """Write what ``read`` makes of the file ``path`` to ``name`` in the scratch folder, unless it is there."""
         target = self.new(name, "is compressed")
         with File(self, path) as file:
-            if target.exists() and (target.stat().st_size, target.stat().st_mtime_ns) == (size, file.time):
+            self.unpacked.add(name)
+            kept = target.lstat() if target.is_file() else None
+            if kept is not None and (kept.st_size, kept.st_mtime_ns) == (size, file.time):
                 return
             part, written = target.with_name(".tmp." + target.name), 0
             with open(part, "wb") as out:
@@ -620,7 +623,10 @@ class _Table:
         """The images of these samples as files, one behind the other in a file of the scratch folder."""
         path, file, parts = batch.file.path + ".images", batch.file, []
         target = self.source.new(path, "has pixels, not files of images")
-        with open(target, "ab" if path in self.paths else "wb") as out:
+        if path not in self.paths:
+            target.unlink(missing_ok=True)
+        self.source.unpacked.add(path)
+        with open(target, "ab") as out:
             for i in range(len(batch.keys)):
                 image = make(i)
                 parts.append((out.tell(), len(image)))
@@ -631,7 +637,7 @@ class _Table:
     def finish(self) -> None:
         for path in self.paths if self.source.unpacks else ():
             target = self.source.new(path, "")
-            if not target.exists():
+            if path not in self.source.unpacked:
                 target.unlink(missing_ok=True)
                 target.symlink_to((self.source.root / path).absolute())
         for name, rows in self.left_out.items():

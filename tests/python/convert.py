@@ -360,7 +360,7 @@ class Convert(unittest.TestCase):
 
     def test_litdata_that_is_compressed(self):
         """Whole chunks, and samples in frames; gz is a stand-in for zstd, which this Python may lack."""
-        def pack(folder, level, change=lambda data: data):
+        def pack(folder, level, change=lambda data: data, rows=rows):
             shutil.rmtree(folder, ignore_errors=True)
             litdata(pathlib.Path(folder), rows)
             path = pathlib.Path(folder, "index.json")
@@ -396,6 +396,13 @@ class Convert(unittest.TestCase):
             code, said = run("litdata", "lz", "lz.ds", *SIZE, "--replace")
             self.assertEqual(code, 0, said)
             self.same("lz.ds")
+        # What an earlier run left of another source, also as a link to a file that is plain, is not read.
+        self.assertEqual(run("litdata", "lz", "left", *SIZE, "--columns", "nothing:i64")[0], 1)
+        self.assertTrue(os.path.islink("left.unpacked/chunk-0-1.bin"))
+        pack("other", "batch", rows=rows[::-1])
+        code, said = run("litdata", "other", "left", *SIZE)
+        self.assertEqual(code, 0, said)
+        self.assertEqual([int(r["label"]) for r in libshard.open("left")], [r["label"] for r in rows[::-1]])
         frame = 24 + 4 * 5  # of four samples
         for at, value, words in [(8, b"\2", "has samples in frames of version 2"), (24 + 16, b"\xff\xff\xff\xff", "unpacks to"),
                                  (frame + 8, b"\xff" * 8, r"frame 0, \d+ bytes at byte 18446744073709551615, ends beyond"),
@@ -555,6 +562,7 @@ class Convert(unittest.TestCase):
         self.refused("beton", "has version 3 and 5 fields; must be version 2", put(0, b"\3"))
         self.refused("beton", "its allocation table is at byte .*: it is cut, damaged", lambda d: d[:-7])
         self.refused("beton", "field 0 is of type 9", put(24, b"\x09"))
+        self.refused("beton", "its allocation table has sample 23, and its header says that it has 5 samples", put(8, u64(5)))
         at = 24 + 1041 * 5
         self.refused("beton", "sample 0: field 'image' is at byte 18446744073709551615", put(at + 5, b"\xff" * 8))
         self.refused("beton", "sample 0: field 'caption' has 4294967296 bytes, and the allocation table says 12", put(at + 40, u64(1 << 32)))

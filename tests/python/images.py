@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 import unittest
 import warnings
 from unittest import mock
@@ -296,6 +297,17 @@ class Images(unittest.TestCase):
         left_out = {0, 1, 2, 3} - {int(r["label"]) for r in ds}  # the first one that it had not answered
         self.assertTrue(len(left_out) == 1 and max(left_out) <= 2, left_out)
         self.assertEqual(len(self.pack(Samples(self.files, 2, lambda: None), "alive")), 4)
+
+    def test_a_decoder_that_is_told_to_end(self):
+        """As all processes of a job that is stopped: no sample is at fault, so none is left out."""
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            def stop(number=number):
+                while found := children():  # it may be at work, and then reads on
+                    os.kill(found[0], number)
+                    time.sleep(0.01)
+
+            with self.assertRaisesRegex(libshard.StorageError, "sample [0-2], .*the decoder.* was interrupted: .*call again"):
+                self.pack(Samples(self.files, 2, stop), "stopped", on_error="skip")
 
     def test_the_program_alone(self):
         """Pixels come by the pipe as in shared memory, which has to be large enough."""

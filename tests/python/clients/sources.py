@@ -118,6 +118,13 @@ class Pictures(Case):
         paths = [os.path.abspath(f"{i}.img") for i in range(len(self.files))]
         hf = datasets.Dataset.from_dict({**self.columns(), "image": paths}, features=self.features())
         self.check(hf)
+        bad = {"no/dir": "Not a directory", "n" * 300: "File name too long", "a\0b": "embedded null byte"}
+        for name, words in bad.items():
+            path = os.path.abspath("0.img") + "/" + name if name == "no/dir" else "/" + name
+            samples = [{"image": {"bytes": None, "path": p}, "label": 0, "score": 0.5} for p in (paths[0], path)]
+            self.refuse(samples, f"sample 1, field 'image': .*{words}", self.schema, libshard.RecordError)
+            with self.assertWarnsRegex(UserWarning, "1 of 2 samples were left out"):
+                self.assertEqual(len(self.pack(samples, self.schema, on_error="skip")), 1)
         os.unlink(paths[7])
         self.refuse(hf, "sample 7, field 'image': /.*/7.img: No such file", self.schema, libshard.RecordError)
         rows = [{"image": {"bytes": None, "path": "7.img"}, "label": 0, "score": 0.5}]
@@ -373,9 +380,28 @@ class Files(Case):
         with open("a.h5", "r+b") as f:
             f.seek(place)
             f.write(b"\xff")
-        with unittest.mock.patch("libshard._arrays._BLOCK_BYTES", 1), self.assertWarnsRegex(UserWarning, "10 of 100 samples"):
-            ds = self.pack("a.h5", on_error="skip")
-        self.assertEqual(ds.column("x").tolist(), np.delete(rows["x"], slice(40, 50), 0).tolist())
+        for block_bytes in (1, 4 << 20):  # rows of other chunks that are read at once are not lost
+            with unittest.mock.patch("libshard._arrays._BLOCK_BYTES", block_bytes), \
+                 self.assertWarnsRegex(UserWarning, "10 of 100 samples"):  # fmt: skip
+                ds = self.pack("a.h5", on_error="skip")
+            self.assertEqual(ds.column("x").tolist(), np.delete(rows["x"], slice(40, 50), 0).tolist())
+
+    def test_a_summary_of_zarr_that_is_old(self):
+        group = zarr.open_group("a.zarr", mode="w", zarr_format=2)
+        group.create_array("x", data=np.arange(4))
+        zarr.consolidate_metadata("a.zarr")
+        group = zarr.open_group("a.zarr", mode="a", use_consolidated=False)
+        group["x"].append(np.arange(4, 6))
+        group.create_array("y", data=np.arange(6))
+        ds = self.pack("a.zarr", {"x": None, "y": None})
+        self.assertEqual([int(r["x"]) for r in ds], [0, 1, 2, 3, 4, 5])
+        self.assertEqual([f.name for f in self.pack("a.zarr").schema], ["x", "y"])
+
+    def test_a_link_that_leads_nowhere(self):
+        with h5py.File("a.h5", "w") as f:
+            f["x"], f["gone"] = np.arange(4), h5py.SoftLink("/none")
+        self.refuse("a.h5", "a.h5: 'gone' is a link that leads nowhere; mend it, or name the arrays")
+        self.assertEqual(len(self.pack("a.h5", {"x": None})), 4)
 
     def test_a_call_that_was_killed_goes_on(self):
         for path in self.both():

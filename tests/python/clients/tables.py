@@ -260,6 +260,10 @@ class Tables(unittest.TestCase):
         self.assertEqual(list(self.pack(few).columns), ["float64"])
         self.assertEqual(list(self.pack(few, {"float64": None}).columns), ["float64"])
         self.refuse(few.replace_schema_metadata({"libshard.schema": "[1]"}), "metadata 'libshard' of the table do not read")
+        exact = pa.array([[1 / 3, 2 / 3]] * 90, pa.list_(pa.float64(), 2))  # a column that was put there since
+        table = pyarrow.parquet.read_table("2.parquet")
+        changed = self.pack(table.set_column(table.column_names.index("half"), "half", exact), key="key")
+        self.assertEqual(changed.column("half").tolist(), exact.to_pylist())
         keyed = pyarrow.parquet.read_table("2.parquet")
         self.assertIn("key", self.pack(keyed).schema)  # nothing is left out without a word
 
