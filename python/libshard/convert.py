@@ -45,6 +45,7 @@ _LABELS = ("label", "labels", "class", "cls", "target", "y", "image/class/label"
 _RESERVED = ("path", "offset", "bytes", "key", "label")  # columns of the table
 _TEXT_BYTES = 1 << 16  # longer texts are not columns of a table
 _ROWS, _GROUP_BYTES = 4096, 4 << 20  # samples that are looked at together: at most, and about how many bytes of them
+_MARK = ".libshard.convert"  # a file in the folder of what is unpacked: the folder is ours
 _AHEAD_MIN, _AHEAD_MAX = 4096, 1 << 20  # bytes that are read at once
 
 
@@ -125,6 +126,15 @@ class Source:
         """The place of a file in the scratch folder.  ``why``: what is wrong with ``path`` if there is none."""
         if self.scratch is None:
             self.fail(path, f"{why}, so it cannot be read in place; give index() a folder as scratch=")
+        if not self.unpacks:
+            mark = self.scratch / _MARK
+            if self.scratch.exists() and not mark.exists() and any(self.scratch.iterdir()):
+                raise ConvertError(
+                    f"{self.scratch}: has files that were not unpacked here, and what is unpacked is removed at the end; move "
+                    "the folder, or choose another name for the dataset"
+                )
+            self.scratch.mkdir(parents=True, exist_ok=True)
+            mark.touch()
         self.unpacks = True
         target = self.scratch / path
         target.parent.mkdir(parents=True, exist_ok=True)

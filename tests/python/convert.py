@@ -347,6 +347,12 @@ class Convert(unittest.TestCase):
         path.write_bytes(good)
         with self.assertRaisesRegex(convert.ConvertError, "is compressed, so it cannot be read in place; give index.. a folder as"):
             index("mds", "zipped")
+        # A folder of that name which somebody else made stays as it is.
+        os.mkdir("own.unpacked")
+        pathlib.Path("own.unpacked/mine").write_text("")
+        code, said = run("mds", "zipped", "own", *SIZE)
+        self.assertEqual((code, os.listdir("own.unpacked")), (1, ["mine"]))
+        self.assertIn("own.unpacked: has files that were not unpacked here", said)
         # What is unpacked stays if packing fails, and is not unpacked again.
         self.assertEqual(run("mds", "zipped", "fails", *SIZE, "--columns", "nothing:i64")[0], 1)
         kept = pathlib.Path("fails.unpacked/shard.00000.mds")
