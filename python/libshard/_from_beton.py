@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .convert import Batch, Cursor, File, Source, as_ppm
+from ._convert_files import Batch, Cursor, File, Source
+from ._convert_samples import as_ppm
 
 _VERSION, _FIELDS_MAX = 2, 64
 _FLOAT, _INT, _RGB, _BYTES, _ARRAY, _JSON, _TENSOR = range(7)

@@ -12,13 +12,12 @@ import io
 import json
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from .convert import (
-    Batch, Column, Cursor, File, Source, array_as_ppm, decompressed, load_json, pil_as_ppm, read_text, shard,
-)  # fmt: skip
+from ._convert_files import Batch, Cursor, File, Source, decompressed, load_json
+from ._convert_samples import Column, array_as_ppm, pil_as_ppm, read_text, shard
 
 # What the bytes of a leaf are: those of a file, text, or a number.  What a format says behind a colon is an ending.
 _FORMS: dict[str, Any] = {

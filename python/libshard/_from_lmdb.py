@@ -13,7 +13,8 @@ import struct
 from collections.abc import Iterator
 from typing import NoReturn
 
-from .convert import Batch, File, Part, Source, Values, gather
+from ._convert_files import Batch, File, Part, Source, Values
+from ._convert_samples import gather
 
 _MAGIC, _VERSION, _HEAD = 0xBEEFC0DE, 1, 16
 _BRANCH, _LEAF, _OVERFLOW = 1, 2, 4

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .convert import (
-    Batch, Column, File, Source, array_as_ppm, decompressed, load_json, pil_as_ppm, read_text, shard,
-)  # fmt: skip
+from ._convert_files import Batch, File, Source, decompressed, load_json
+from ._convert_samples import Column, array_as_ppm, pil_as_ppm, read_text, shard
 
 _NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 _UINT8 = b"\x08"  # the code of a dtype

@@ -12,7 +12,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from .convert import Batch, Cursor, File, Source, Values, gather
+from ._convert_files import Batch, Cursor, File, Source, Values
+from ._convert_samples import gather
 
 _MAGIC = 0xCED7230A
 _WHOLE = 0  # kinds of frames; 1, 2 and 3 are the first, middle and last part of a record

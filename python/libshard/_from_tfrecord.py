@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from . import _core
-from .convert import Batch, File, Source, Values, gather
+from ._convert_files import Batch, File, Source, Values
+from ._convert_samples import gather
 
 _HEAD, _FLOAT = struct.Struct("<QI"), struct.Struct("<f")
 
