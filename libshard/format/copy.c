@@ -25,14 +25,17 @@
 #define AHEAD	   512u	 /* to fetch before it is read: by themselves, caches stop at a page's end */
 #define HASH_BYTES 2048u /* hashed, then copied out of the first-level cache */
 
+/* The compiler moves no load or store over it. */
+#define IN_THIS_ORDER() __asm__ volatile("" ::: "memory")
+
 void copy_portable(void *dst, const void *src, size_t bytes)
 {
 	uint8_t *to = dst;
 	const uint8_t *from = src;
 
 	for (; bytes >= LINE; bytes -= LINE, to += LINE, from += LINE) {
-		memcpy(to, from, LINE);		   /* of a known length: loads and stores, no call */
-		__asm__ volatile("" ::: "memory"); /* or the compiler sees that the loop is a memcpy */
+		memcpy(to, from, LINE); /* of a known length: loads and stores, no call */
+		IN_THIS_ORDER();	/* or the compiler sees that the loop is a memcpy */
 	}
 	memcpy(to, from, bytes);
 }
@@ -59,17 +62,26 @@ __attribute__((target("avx2"))) static inline void line_avx2(uint8_t *to, const 
 	_mm256_stream_si256((void *)(to + 32), b);
 }
 
-/* Whole lines.  What is behind the source is not fetched. */
-#define LINES(name_, line_, target_)                                                 \
-	target_ static void name_(uint8_t *to, const uint8_t *from, size_t bytes)    \
-	{                                                                            \
-		size_t i = 0;                                                        \
-		for (; i + AHEAD < bytes; i += LINE) {                               \
-			_mm_prefetch((const char *)(from + i + AHEAD), _MM_HINT_T0); \
-			line_(to + i, from + i);                                     \
-		}                                                                    \
-		for (; i < bytes; i += LINE)                                         \
-			line_(to + i, from + i);                                     \
+/*
+ * Whole lines, two at a time: both are fetched ahead, and then copied one behind the other.  If gcc
+ * may mix loads, stores and fetches as it likes, this takes 1.4 times as long.  What is behind the
+ * source is not fetched.
+ */
+#define LINES(name_, line_, target_)                                                        \
+	target_ static void name_(uint8_t *to, const uint8_t *from, size_t bytes)           \
+	{                                                                                   \
+		size_t i = 0;                                                               \
+		for (; i + AHEAD + LINE < bytes; i += 2 * LINE) {                           \
+			_mm_prefetch((const char *)(from + i + AHEAD), _MM_HINT_T0);        \
+			_mm_prefetch((const char *)(from + i + AHEAD + LINE), _MM_HINT_T0); \
+			IN_THIS_ORDER();                                                    \
+			line_(to + i, from + i);                                            \
+			IN_THIS_ORDER();                                                    \
+			line_(to + i + LINE, from + i + LINE);                              \
+			IN_THIS_ORDER();                                                    \
+		}                                                                           \
+		for (; i < bytes; i += LINE)                                                \
+			line_(to + i, from + i);                                            \
 	}
 LINES(lines_sse2, line_sse2, )
 LINES(lines_avx2, line_avx2, __attribute__((target("avx2"))))
