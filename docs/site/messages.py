@@ -159,7 +159,7 @@ def assigned(node, known):
 
 def of_python(path, text):
     """(kind, message) of a file in Python: what is raised or warned, and what a table answers to a word."""
-    converts = os.path.basename(path).startswith(("convert", "_from_"))  # what is wrong with files of other loaders
+    converts = os.path.basename(path).startswith(("convert", "_convert", "_from_"))  # what is wrong with files of other loaders
     tree = ast.parse(text)
     shared = assigned(ast.Module([n for n in tree.body if isinstance(n, ast.Assign)], []), {})
     functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
