@@ -335,7 +335,7 @@ uint64_t memory_maps_most(void);
  * available.  UINT64_MAX if the system does not say.
  */
 uint64_t available_memory_bytes(void);
-/* The same of all memory and swap, whoever uses it: a process that fills more is ended. */
+/* The same of memory and swap together, also of what other processes use now. */
 uint64_t memory_limit_bytes(void);
 
 #endif

@@ -15,10 +15,10 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from ._description import Field
-from ._errors import ArgumentError, CorruptError, MismatchError, OutOfMemoryError, of_system
+from ._errors import ArgumentError, CorruptError, MismatchError, of_system
 from ._options import show, stack_level
 from ._schema import SchemaLike, dtype_name, infer, parse, with_meaning
-from ._tables import Packed, SourceFile, named_label, warn_of_names
+from ._tables import Packed, SourceFile, module_of, named_label, refuse, warn_of_names
 
 _BLOCK_BYTES = 4 << 20  # to read at once, if that is several chunks
 _CHUNK_BYTES_MAX = 256 << 20  # of a chunk that is kept; parts of a larger one are read again and again
@@ -31,7 +31,6 @@ class _Arrays(SourceFile):
     """A group of arrays, open in the process that uses it."""
 
     library: str
-    kind: str
 
     def __init__(self, path: str, group: str = "/") -> None:
         super().__init__(path)
@@ -97,7 +96,7 @@ class _Arrays(SourceFile):
 
 
 class _Hdf5(_Arrays):
-    library, kind = "h5py", "a file of HDF5"
+    library = "h5py"
 
     def _open(self, library: Any) -> Any:
         return library.File(self.path, "r")[self.group]
@@ -140,10 +139,10 @@ class _Hdf5(_Arrays):
 
 
 class _Zarr(_Arrays):
-    library, kind = "zarr", "a group of Zarr"
+    library = "zarr"
 
     def _open(self, library: Any) -> Any:
-        # What is there, and not a summary that nobody has made anew since arrays were added or grew.
+        # What is there, and not the summary of consolidated metadata, which may be older than the arrays.
         return library.open_group(self.path, path=self.group.strip("/"), mode="r", use_consolidated=False)
 
     def names(self) -> dict[str, bool]:
@@ -248,18 +247,14 @@ def is_arrays(source: Any) -> bool:
         path = os.fspath(source)
         in_folder = isinstance(path, str) and any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zgroup"))
         return isinstance(path, str) and (path.rstrip("/").lower().endswith(_ENDINGS) or in_folder)
-    return _module(source) in ("h5py", "zarr") and type(source).__name__ in ("File", "Group")
-
-
-def _module(source: Any) -> str:
-    return type(source).__module__.partition(".")[0]
+    return module_of(source) in ("h5py", "zarr") and type(source).__name__ in ("File", "Group")
 
 
 def _file_of(source: Any) -> _Arrays:
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         return _Hdf5(path) if path.lower().endswith((".h5", ".hdf5")) else _Zarr(path)
-    if _module(source) == "h5py":
+    if module_of(source) == "h5py":
         if source.file.mode != "r" or not os.path.isfile(source.file.filename):
             raise ArgumentError(
                 f"{source.file.filename}: is open with mode {show(source.file.mode)}, and each process opens the file for "
@@ -291,22 +286,22 @@ def _pack(file: _Arrays, source: Any, schema: SchemaLike | None, key: Any, image
     is_key = key if isinstance(key, str) else None
     absent = [n for n, f in (wanted or {}).items() if n not in there and not (f and f.semantic == "length")]
     if absent:
-        _refuse(f"{file}: has no array {show(absent[0])}; it has {show(sorted(there))}", "name these in the schema")
+        refuse(f"{file}: has no array {show(absent[0])}; it has {show(sorted(there))}", "name these in the schema")
     names = [n for n in sorted(there) if wanted is None or n in wanted or n == is_key]
     inner = [n for n in names if not there[n]]
     if inner:
         if group.get(inner[0]) is None:
-            _refuse(f"{file}: {show(inner[0])} is a link that leads nowhere", f"mend it, or {_CHOOSE}")
+            refuse(f"{file}: {show(inner[0])} is a link that leads nowhere", f"mend it, or {_CHOOSE}")
         remedy = f"give the group itself, as {_as_object(file, inner[0])}, or {_CHOOSE}"
-        _refuse(f"{file}: {show(inner[0])} is a group in it, and records come of the arrays of one group", remedy)
+        refuse(f"{file}: {show(inner[0])} is a group in it, and records come of the arrays of one group", remedy)
     if not names:
-        _refuse(f"{file}: has no arrays", "give the path of a group that has some")
+        refuse(f"{file}: has no arrays", "give the path of a group that has some")
     lengths = {name: group[name].shape[0] if group[name].shape else None for name in names}
     single = [name for name, length in lengths.items() if length is None]
     if single:
-        _refuse(f"{file}: array {show(single[0])} is one value, without a row for each record", _CHOOSE)
+        refuse(f"{file}: array {show(single[0])} is one value, without a row for each record", _CHOOSE)
     if len(set(lengths.values())) > 1:
-        _refuse(f"{file}: the arrays have different lengths: {show(lengths)}; must be the same", _CHOOSE)
+        refuse(f"{file}: the arrays have different lengths: {show(lengths)}; must be the same", _CHOOSE)
     columns, fields = dict[str, Any](), dict[str, Field | None](wanted or {})
     for name in names:
         columns[name], field = _column(file, name, group[name], name in images and name != is_key)
@@ -330,10 +325,10 @@ def _column(file: _Arrays, name: str, array: Any, is_image: bool) -> tuple[Any, 
     what, chunks = f"{file}: array {show(name)}", array.chunks
     wrong = file.refuse(array) if not is_image else None
     if wrong:
-        _refuse_sentence(f"{what} {wrong}")
+        raise ArgumentError(f"{what} {wrong}", "bad argument")
     if is_image:
         if not file.are_files(array):
-            _refuse(f"{what} ({array.dtype}) is not files of images, which libshard.Image decodes",
+            refuse(f"{what} ({array.dtype}) is not files of images, which libshard.Image decodes",
                     "give the bytes of each file; arrays of pixels need a type such as u8[32,32,3]")  # fmt: skip
         _warn_of_parts(file, what, array)
         return _Column(file, name, array.shape, "object", chunks[0] if chunks else 0), None
@@ -348,7 +343,7 @@ def _column(file: _Arrays, name: str, array: Any, is_image: bool) -> tuple[Any, 
     if dtype is None:
         parts_of = array.dtype.names
         remedy = f"give each of its parts {show(list(parts_of))} an array of its own" if parts_of else "give it as numbers or text"
-        _refuse(f"{what} ({array.dtype}) is not numbers or text", remedy)
+        refuse(f"{what} ({array.dtype}) is not numbers or text", remedy)
     _warn_of_parts(file, what, array)
     column = _Column(file, name, array.shape, dtype, chunks[0] if chunks else 0)
     return column, with_meaning(name, dtype, array.shape[1:])
@@ -371,7 +366,7 @@ def _classes(file: _Arrays, group: Any, label: str) -> list[str] | None:
     numbers = file.enumeration(group[label])
     names = sorted(numbers, key=numbers.__getitem__)
     if [numbers[name] for name in names] != [*range(len(names))]:
-        _refuse(
+        refuse(
             f"{file}: the enumeration of array {show(label)} has the numbers {show(sorted(numbers.values()))}, and classes "
             "have 0, 1, 2 and so on",
             "write them so, or name the classes by classes=[...]",
@@ -383,7 +378,7 @@ def _classes(file: _Arrays, group: Any, label: str) -> list[str] | None:
     named = {what: texts for what, texts in found.items() if texts}
     if len({*map(tuple, named.values())}) > 1:
         said = "; ".join(f"{what} has {show(texts)}" for what, texts in named.items())
-        _refuse(f"{file}: the names of classes are said twice, and differ: {said}", "say which hold by classes=[...]")
+        refuse(f"{file}: the names of classes are said twice, and differ: {said}", "say which hold by classes=[...]")
     return next(iter(named.values()), None)
 
 
@@ -393,11 +388,3 @@ def _texts_of(value: Any) -> list[str] | None:
     if not isinstance(listed, (list, tuple)) or not all(isinstance(v, (str, bytes)) for v in listed):
         return None
     return [v.decode() if isinstance(v, bytes) else v for v in listed]
-
-
-def _refuse_sentence(text: str) -> NoReturn:
-    raise ArgumentError(text, "bad argument")
-
-
-def _refuse(what: str, remedy: str) -> NoReturn:
-    _refuse_sentence(f"{what}; {remedy}")

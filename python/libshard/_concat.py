@@ -41,9 +41,12 @@ class Joined(Dataset):
     def place(self, number: SupportsIndex) -> tuple[Dataset, int]:
         """The dataset that has a record, and its number there."""
         at = number_in(len(self), number, "record", "dataset")
-        ends = list(accumulate(map(len, self.parts)))
-        which = bisect_right(ends, at)
-        return self.parts[which], at - (ends[which - 1] if which else 0)
+        which = bisect_right(self._ends, at)
+        return self.parts[which], at - (self._ends[which - 1] if which else 0)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(map(len, self.parts)))
 
     @property
     def stats(self) -> Stats:

@@ -203,6 +203,7 @@ def _zstd(file: BinaryIO) -> Any:
         return importlib.import_module("zstandard").ZstdDecompressor().stream_reader(file, read_across_frames=True)
     return io.BytesIO(importlib.import_module("zstd").decompress(file.read()))
 
+
 # What MDS and LitData compress with: a stream of the bytes, and the package that has it if Python has none.
 _STREAMS: dict[str, tuple[Callable[[BinaryIO], Any], str]] = {
     "gz": (lambda file: gzip.GzipFile(fileobj=file), ""), "bz2": (lambda file: bz2.BZ2File(file), ""),

@@ -26,7 +26,7 @@ def as_ppm(height: int, width: int, channels: int, pixels: bytes | memoryview) -
 def pil_as_ppm(data: bytes) -> bytes:
     """What MDS and LitData store of an image of Pillow: u32 width, u32 height, u32 bytes of the mode, mode, pixels."""
     if len(data) < 12:
-        raise ValueError(f"{len(data)} bytes are no image of Pillow")
+        raise ValueError(f"{len(data)} bytes are not an image of Pillow")
     width, height, n = struct.unpack_from("<III", data)
     mode = data[12 : 12 + min(n, 16)]
     if mode not in (b"L", b"RGB"):
@@ -77,7 +77,7 @@ class Column:
 
     name: str
     size: int | None  #: None: each sample begins with a u32 for it
-    #: What its bytes are: a Part, a number, or what a function makes of them; None: nobody wants it.
+    #: How its bytes are read: as a Part, as a number, or by a function.  None means that the column is left out.
     form: Literal["part"] | np.dtype[Any] | Callable[[memoryview], Any] | None
     made: Callable[[bytes], bytes] | None = None  #: of a part that is pixels: what makes a file of an image of it
 
@@ -87,7 +87,7 @@ def read_text(data: memoryview) -> str:
 
 
 def shard(file: File, said: Any, columns: list[Column], what: str) -> Iterator[Batch]:
-    """The samples of a shard, which its index says has ``said`` of them.  ``what``: what a column is called there."""
+    """The samples of a shard.  ``said`` is their number in its index, and ``what`` is the format's word for a column."""
     source, path = file.source, file.path
     head = Cursor(file, 0, file.size, lambda text: source.fail(path, text))
     (count,) = head.numbers("I", "the number of samples")

@@ -26,7 +26,6 @@ from ._tables import column_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ._core import Array
     from ._types import Check, Path
 
 _CHECKS = ("device", "always", "never", "first")

@@ -387,7 +387,7 @@ def _tables(pa: Any, dataset: Dataset, numbers: range | list[int], fields: list[
 
 
 def _metadata(dataset: Dataset, fields: list[Field]) -> dict[str, str]:
-    """What columns do not say, for whoever packs the table again: _tables.py reads it."""
+    """What columns do not say, for anyone who packs the table again: _tables.py reads it."""
     # bfloat16 is exported as float32, and an image as a file.
     told = [f for f in fields if not _is_file(f)]
     told = [replace(f, group=-1, bytes=0, dtype={"bfloat16": "float32"}.get(f.dtype, f.dtype)) for f in told]

@@ -76,7 +76,7 @@ class _Wide:
 
 def is_table(source: Any) -> bool:
     """Is it a DataFrame of pandas or Polars, or a table or record batch of Arrow?"""
-    return _module(source) in _READERS and hasattr(source, "columns") and hasattr(source, "shape")
+    return module_of(source) in _READERS and hasattr(source, "columns") and hasattr(source, "shape")
 
 
 def read_table(path: str | os.PathLike[str]) -> Any:
@@ -85,7 +85,7 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     try:
         pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
-        _refuse(f"{name}: reading it needs pyarrow", "pip install pyarrow")
+        refuse(f"{name}: reading it needs pyarrow", "pip install pyarrow")
     try:
         os.stat(name)
         if name.lower().endswith(".parquet"):
@@ -99,7 +99,7 @@ def read_table(path: str | os.PathLike[str]) -> Any:
     except (pyarrow.ArrowException, OSError) as e:
         if isinstance(e, OSError) and e.errno:
             raise of_system(e, name) from None
-        _refuse(f"{name}: pyarrow cannot read it: {e}", "compare the file with its original")
+        refuse(f"{name}: pyarrow cannot read it: {e}", "compare the file with its original")
 
 
 def is_table_file(source: Any) -> bool:
@@ -122,7 +122,7 @@ class _Files:
 
 def _files(table: Any, place: int, name: str) -> Any:
     """A column of bytes, or of Hugging Face's {"bytes", "path"}."""
-    kind = _module(table)
+    kind = module_of(table)
     if kind == "pandas":
         column = table.iloc[:, place]
         dtype, missing = column.dtype, int(column.isna().sum())
@@ -135,14 +135,14 @@ def _files(table: Any, place: int, name: str) -> Any:
     _refuse_nulls(name, dtype, missing, len(column))
     if not str(dtype).lower().startswith(_FILE_TYPES):
         what = f"column {show(name)} ({dtype}) is not files of images, which libshard.Image decodes"
-        _refuse(what, 'give their bytes, or a struct of "bytes" and "path"; arrays of pixels need a type such as u8[32,32,3]')
+        refuse(what, 'give their bytes, or a struct of "bytes" and "path"; arrays of pixels need a type such as u8[32,32,3]')
     return column.tolist() if kind == "pandas" else _Files(column)
 
 
 def _classes_in(table: Any) -> dict[str, list[str]]:
     """Names of classes in what Hugging Face writes into the metadata of a file, by column."""
     schema = getattr(table, "schema", None)
-    text = (getattr(schema, "metadata", None) or {}).get(b"huggingface") if _module(table) == "pyarrow" else None
+    text = (getattr(schema, "metadata", None) or {}).get(b"huggingface") if module_of(table) == "pyarrow" else None
     found = dict[str, list[str]]()
     if text is None:
         return found
@@ -152,14 +152,14 @@ def _classes_in(table: Any) -> dict[str, list[str]]:
                 found[name] = [*map(str, feature["names"])]
     except (ValueError, KeyError, TypeError, AttributeError):
         what = "the metadata 'huggingface' of the table does not read as features"
-        _refuse(what, "give classes=[...] and a table without them: table.replace_schema_metadata(None)")
+        refuse(what, "give classes=[...] and a table without them: table.replace_schema_metadata(None)")
     return found
 
 
 def _told(table: Any) -> tuple[dict[str, Field], dict[str, list[str]], list[str] | None]:
     """Of a table that libshard.export wrote: its fields, the names of stacked columns, and those of classes."""
     schema = getattr(table, "schema", None)
-    metadata = (getattr(schema, "metadata", None) or {}) if _module(table) == "pyarrow" else {}
+    metadata = (getattr(schema, "metadata", None) or {}) if module_of(table) == "pyarrow" else {}
     said = {name: metadata.get(b"libshard." + name.encode()) for name in ("schema", "columns", "classes")}
     try:
         found = {name: json.loads(text) for name, text in said.items() if text is not None}
@@ -169,7 +169,7 @@ def _told(table: Any) -> tuple[dict[str, Field], dict[str, list[str]], list[str]
         return fields, columns, found.get("classes")
     except (ValueError, KeyError, TypeError, AttributeError):
         what = "the metadata 'libshard' of the table do not read as those of libshard.export"
-        _refuse(what, "give a schema, and a table without them: table.replace_schema_metadata(None)")
+        refuse(what, "give a schema, and a table without them: table.replace_schema_metadata(None)")
 
 
 def label_of(named: Sequence[str]) -> str | None:
@@ -177,7 +177,7 @@ def label_of(named: Sequence[str]) -> str | None:
     if "label" in named or not named:
         return "label"
     if len(named) > 1:
-        _refuse(
+        refuse(
             f"the source has names for the classes of {', '.join(map(show, named))}, and none of these is called 'label'",
             "say which is the label, by a schema such as "
             f"{{{named[0]!r}: libshard.Field({named[0]!r}, 'int64', (), semantic='label'), ...}}",
@@ -195,7 +195,7 @@ def warn_of_names(name: str, count: int, label: str | None) -> None:
     )
 
 
-def _module(source: Any) -> str:
+def module_of(source: Any) -> str:
     return type(source).__module__.partition(".")[0]
 
 
@@ -205,19 +205,19 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
     wanted = None if schema is None else parse(schema)
     absent = [n for n, f in (wanted or {}).items() if n not in names and not (f and f.semantic == "length")]
     if absent:
-        _refuse(
+        refuse(
             f"schema: the {type(table).__name__} has no column {show(absent[0])}; it has {show(names)}",
             "name its columns, or leave the schema out",
         )
     level = next((n for n in names if re.fullmatch(r"__index_level_\d+__", n)), None)
     if level is not None and wanted is None:
-        _refuse(
+        refuse(
             f"column {show(level)} is the index of a frame of pandas, which Arrow and Parquet keep as a column",
             "write it with index=False, drop the column, or choose columns with a schema",
         )
     index = [str(n) for n in getattr(getattr(table, "index", None), "names", ()) if n is not None]
-    if index and wanted is None and _module(table) == "pandas":
-        _refuse(
+    if index and wanted is None and module_of(table) == "pandas":
+        refuse(
             f"the DataFrame's index {show(index[0])} is not one of its columns, and would be lost",
             "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
         )
@@ -237,11 +237,11 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
         if name in images and name != is_key:
             columns[name] = _files(table, place, name)
             continue
-        values, found = _READERS[_module(table)](table, place, name)
+        values, found = _READERS[module_of(table)](table, place, name)
         found = named.get(name) if found is None else found
         if found is not None and wanted is None and name != label and name != is_key and name not in named:
             what = f"column {show(name)} is a category, and only the column 'label' may be one"
-            _refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
+            refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
         if name == label and name != is_key:
             classes = found if found is not None else told_classes
         elif found is not None and name in named and name != is_key:
@@ -258,7 +258,7 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
     stacked = {dtype: group for dtype, group in numbers.items() if len(group) > 1}
     for dtype, group in stacked.items():
         if dtype in names:  # or column(dtype) would be either
-            _refuse(
+            refuse(
                 f"column {show(dtype)} has the name of the field for the {len(group)} columns of that dtype",
                 "rename it",
             )
@@ -283,21 +283,21 @@ def named_label(wanted: Mapping[str, Field | None]) -> str | None:
 
 def _names(table: Any) -> list[str]:
     # A frame of pandas has each column as an attribute, too: one may be called column_names.
-    found = table.column_names if _module(table) == "pyarrow" else table.columns
+    found = table.column_names if module_of(table) == "pyarrow" else table.columns
     names = [str(name) for name in found]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
-        _refuse(f"the {type(table).__name__} has several columns {show(twice[0])}", "rename them")
+        refuse(f"the {type(table).__name__} has several columns {show(twice[0])}", "rename them")
     return names
 
 
-def _refuse(what: str, remedy: str) -> NoReturn:
+def refuse(what: str, remedy: str) -> NoReturn:
     raise ArgumentError(f"{what}; {remedy}", "bad argument")
 
 
 def _refuse_nulls(name: str, dtype: Any, missing: int, count: int) -> None:
     if missing:
-        _refuse(
+        refuse(
             f"column {show(name)} ({dtype}): {missing:,} of {count:,} values are missing",
             "leave these rows out, or fill in a number or text that stands for none",
         )
@@ -314,7 +314,7 @@ def _refuse_dtype(name: str, dtype: Any) -> NoReturn:
         remedy = f"it has images as files, which libshard.Image decodes: say {{{name!r}: libshard.Image(resize=256, crop=224), ...}}"
     elif text.startswith(("list", "large_list", "struct", "map")):
         remedy = "give each of its items a column of its own, or a column of arrays with a type in the schema"
-    _refuse(f"column {show(name)} ({dtype}) is not numbers or text", remedy)
+    refuse(f"column {show(name)} ({dtype}) is not numbers or text", remedy)
 
 
 # Of a column: its values, and the names of all its values, in their order, if it is a category.
@@ -338,7 +338,7 @@ def _of_pandas(table: Any, place: int, name: str) -> _Column:
     kinds = {type(value).__name__ for value in values}
     if len(kinds) > 1:
         of = ", ".join(sorted(kinds))
-        _refuse(f"column {show(name)} ({dtype}) has values of several types: {of}", "convert it to one of them")
+        refuse(f"column {show(name)} ({dtype}) has values of several types: {of}", "convert it to one of them")
     return values, None
 
 
@@ -357,7 +357,7 @@ def _of_polars(table: Any, place: int, name: str) -> _Column:
     if kind in ("String", "Binary", "List"):
         return series.to_list(), None
     if kind == "Categorical":
-        _refuse(f"column {show(name)} ({dtype}) is a category", "cast it to polars.String, or label to a polars.Enum")
+        refuse(f"column {show(name)} ({dtype}) is a category", "cast it to polars.String, or label to a polars.Enum")
     _refuse_dtype(name, dtype)
 
 

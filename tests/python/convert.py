@@ -440,31 +440,28 @@ class Convert(unittest.TestCase):
             "ndarray": lambda a: b"\x08\x0d" + struct.pack("<3H", *a.shape) + a.tobytes(),
             "ndarray:uint8": lambda a: b"\x0d" + struct.pack("<3H", *a.shape) + a.tobytes(),
         }
-        for form, encode in forms.items():
-            shutil.rmtree("pixels", ignore_errors=True)
-            mds(pathlib.Path("pixels"), [r | {"image": encode(a)} for r, a in zip(rows, arrays, strict=True)])
-            path = pathlib.Path("pixels/index.json")
-            path.write_text(path.read_text().replace('["str", "bytes"', f'["str", "{form}"'))
-            self.assertEqual(run("mds", "pixels", "pixels.ds", *SIZE, "--replace")[0], 0)
-            self.same("pixels.ds")
+
+        def check(kind, write, forms):
+            for form, encode in forms.items():
+                shutil.rmtree("pixels", ignore_errors=True)
+                write(pathlib.Path("pixels"), [r | {"image": encode(a)} for r, a in zip(rows, arrays, strict=True)])
+                path = pathlib.Path("pixels/index.json")
+                path.write_text(path.read_text().replace('["str", "bytes"', f'["str", "{form}"'))
+                self.assertEqual(run(kind, "pixels", "pixels.ds", *SIZE, "--replace")[0], 0)
+                self.same("pixels.ds")
+
+        check("mds", mds, forms)
         tensor = lambda a: struct.pack(">5I", 11, 3, *a.shape) + a.tobytes()  # noqa: E731
-        forms = {
+        check("litdata", litdata, {
             "pil": forms["pil"], "tensor": lambda a: tensor(a.transpose(2, 0, 1)), "numpy": lambda a: u32(4, 3, *a.shape) + a.tobytes()
-        }  # fmt: skip
-        for form, encode in forms.items():
-            shutil.rmtree("pixels", ignore_errors=True)
-            litdata(pathlib.Path("pixels"), [r | {"image": encode(a)} for r, a in zip(rows, arrays, strict=True)])
-            path = pathlib.Path("pixels/index.json")
-            path.write_text(path.read_text().replace('["str", "bytes"', f'["str", "{form}"'))
-            self.assertEqual(run("litdata", "pixels", "pixels.ds", *SIZE, "--replace")[0], 0)
-            self.same("pixels.ds")
+        })  # fmt: skip
 
     def test_pixels_that_are_refused(self):
         u32 = lambda *n: struct.pack(f"<{len(n)}I", *n)  # noqa: E731
         for form, data, words in [
             ("pil", u32(2, 2, 1) + b"P" + bytes(4), "an image of Pillow of mode 'P'; only 'L' and 'RGB'"),
             ("pil", u32(2, 2, 3) + b"RGB" + bytes(11), "11 bytes are not an image of 2 x 2 x 3"),
-            ("pil", b"ab", "2 bytes are no image of Pillow"),
+            ("pil", b"ab", "2 bytes are not an image of Pillow"),
             ("ndarray", b"\x22\x0d" + bytes(20), "an array of the dtype with the code 22; only uint8 is an image"),
             ("ndarray", b"\x08\x0c\3\2\3" + bytes(18), r"an array \[3, 2, 3\] may have its channels first or last"),
             ("ndarray", b"\x08\x04\4" + bytes(4), r"an array \[4\] is not an image"),
