@@ -40,8 +40,9 @@ start_ssh() {
 	ssh-keygen -q -t ed25519 -N "" -f "$ssh_dir/user"
 	printf '#!/bin/sh\nexec "%s" -F "%s" "$@"\n' "$ssh_client" "$ssh_dir/config" >"$ssh_dir/bin/ssh"
 	chmod +x "$ssh_dir/bin/ssh"
-	# The server of Debian wants a folder that its service would make.
-	if [ "$(id -u)" = 0 ] && mkdir /run/sshd 2>/dev/null; then at_end 'rmdir /run/sshd'; fi
+	# The server of Debian wants a folder that its service would make.  It stays, because another
+	# script may have a server that needs it.
+	[ "$(id -u)" != 0 ] || mkdir -p /run/sshd
 	at_end end_machines
 	read -r -a ports < <(free_ports 2)
 	ssh_node node1 "${ports[0]}"
