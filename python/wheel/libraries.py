@@ -19,7 +19,8 @@ tarball has gone, its row needs the next one, or a folder WHEEL_SOURCES in which
 
 FOLDER gets `bin`, with a compiler named `cc` and its tools, and `prefix`, with headers, libraries
 and their .pc files.  The compiler is Zig's clang, which brings glibc 2.28 to link with.
-A library is built again when its row, its tarball, the compiler or a library that it needs changes.
+A library is built again when its row, its tarball, the compiler, FOLDER or a library that it needs
+changes.
 """
 
 import functools
@@ -345,7 +346,8 @@ def main(arch, folder):
     sources = fetch(folder.parent / "sources")
     for library in LIBRARIES:
         needed = [keys[n] for n in library.needs]
-        made_of = library, compiler, FLAGS, LIBC_CALLS.read_text(), GLIBC, needed
+        # In another folder, too: .pc files have its path, and would name libraries of the old one.
+        made_of = library, compiler, FLAGS, LIBC_CALLS.read_text(), GLIBC, folder, needed
         keys[library.name] = hashlib.sha256(repr(made_of).encode()).hexdigest()
         stamp = folder / f"{library.name}.built"
         if stamp.exists() and stamp.read_text() == keys[library.name]:
