@@ -59,7 +59,7 @@ def licence_text(path):
     text = path.read_text("utf-8")
     if path.suffix in (".c", ".asm"):
         comments = re.findall(r"/\*.*?\*/|(?:^;[^\n]*\n)+", text, re.DOTALL | re.MULTILINE)
-        stated = [comment for comment in comments if re.search(r"copyright (\(c\)|©)", comment, re.IGNORECASE)]
+        stated = [found.strip() for found in comments if re.search(r"copyright (\(c\)|©)", found, re.IGNORECASE)]
         if not stated:
             stop(f"{path}: no comment states a copyright; see what its library's row should name instead")
         text = "\n\n".join(stated) + "\n"
