@@ -161,7 +161,7 @@ int shard_select_mask(struct shard_selection **out, struct shard_dataset *ds, co
 		return rc;
 	if (count != ds->m.record_count)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "the mask has %" PRIu64 " bytes; must be one for each of %" PRIu64 " records", count,
+				 "the mask has %" PRIu64 " items; must be one for each of %" PRIu64 " records", count,
 				 ds->m.record_count);
 	rc = selection_open_bits(ds, &bits, err);
 	if (rc)

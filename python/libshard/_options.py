@@ -247,6 +247,8 @@ def public(
             lacking = [p.name for p in given[max(0, len(args) - skip) :] if p.default is p.empty and p.name in known]
             lacking = [name for name in lacking if name not in options]
             said = f"give it {' and '.join(lacking)}" if lacking else "these are too many arguments"
+            if len(given) == 1 and not lacking:
+                said = f"give it one argument, not {len(args) - skip}"
             raise TypeError(f"{call}: {said}; it takes {takes}"[:500])
 
         return outer

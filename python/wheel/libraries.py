@@ -19,7 +19,8 @@ tarball has gone, its row needs the next one, or a folder WHEEL_SOURCES in which
 
 FOLDER gets `bin`, with a compiler named `cc` and its tools, and `prefix`, with headers, libraries
 and their .pc files.  The compiler is Zig's clang, which brings glibc 2.28 to link with.
-A library is built again when its row, its tarball, the compiler or a library that it needs changes.
+A library is built again when its row, its tarball, the compiler, FOLDER or a library that it needs
+changes.
 """
 
 import functools
@@ -51,7 +52,7 @@ class Library:
     tarball: str
     sha256: str
     licence: str  # an SPDX expression
-    notices: tuple  # files of the tarball that hold it
+    notices: tuple  # files of the tarball that hold it; of a source, the comments that state a copyright
     cmake: tuple | None = None  # options, and where CMakeLists.txt lies: "source=build/cmake"
     make: str = ""  # commands of sh where there is no CMakeLists.txt
     needs: tuple = ()
@@ -130,7 +131,8 @@ LIBRARIES = [
     ),
     Library(
         "giflib", "5.2.2", "https://giflib.sourceforge.net", "giflib", "giflib_5.2.2.orig.tar.gz",
-        "be7ffbd057cadebe2aa144542fd90c6838c6a083b5e8a9048b8ee3b66b29d5fb", "MIT", ("COPYING",),
+        "be7ffbd057cadebe2aa144542fd90c6838c6a083b5e8a9048b8ee3b66b29d5fb", "MIT",
+        ("COPYING", "openbsd-reallocarray.c"),
         make="""make CC=$CC AR=$AR OFLAGS="-O2 $FLAGS" libgif.a
             install -D -m644 libgif.a $PREFIX/lib/libgif.a; install -m644 gif_lib.h $PREFIX/include
             printf 'Name: libgif\\nDescription: GIF\\nVersion: 5.2.2\\nLibs: -L%s/lib -lgif\\nCflags: -I%s/include\\n' \\
@@ -154,7 +156,9 @@ LIBRARIES = [
     ),
     Library(
         "libtiff", "4.7.0", "https://libtiff.gitlab.io/libtiff", "tiff", "tiff_4.7.0.orig.tar.bz2",
-        "2b8b5c4e79cb2a4651796602e45d6179b7f18bc283feab417b8e881ef7e81862", "libtiff", ("LICENSE.md",),
+        "2b8b5c4e79cb2a4651796602e45d6179b7f18bc283feab417b8e881ef7e81862", "libtiff AND MIT AND BSD-4.3TAHOE",
+        ("LICENSE.md", *(f"libtiff/tif_{part}.c" for part in (
+            "fax3", "hash_set", "luv", "lzma", "lzw", "ojpeg", "pixarlog", "webp", "zstd"))),
         cmake=tuple(f"-D{what}=OFF" for what in (
             "tiff-tools", "tiff-tests", "tiff-contrib", "tiff-docs", "cxx", "lerc", "jbig", "libdeflate")),
         needs=("zlib", "libjpeg-turbo", "libwebp", "xz", "zstd"),
@@ -173,7 +177,8 @@ LIBRARIES = [
     ),
     Library(
         "dav1d", "1.5.1", "https://www.videolan.org/projects/dav1d.html", "dav1d", "dav1d_1.5.1.orig.tar.xz",
-        "401813f1f89fa8fd4295805aa5284d9aed9bc7fc1fdbe554af4292f64cbabe21", "BSD-2-Clause", ("COPYING",),
+        "401813f1f89fa8fd4295805aa5284d9aed9bc7fc1fdbe554af4292f64cbabe21", "BSD-2-Clause AND ISC",
+        ("COPYING", "src/ext/x86/x86inc.asm"),
         make="""printf "[binaries]\\nc = '%s'\\nar = '%s'\\nstrip = 'true'\\n" $CC $AR >cross
             printf "[host_machine]\\nsystem = 'linux'\\nendian = 'little'\\n" >>cross
             printf "cpu_family = '%s'\\ncpu = '%s'\\n" $ARCH $ARCH >>cross
@@ -183,7 +188,7 @@ LIBRARIES = [
     ),
     Library(
         # Its numbers changed later.  Pillow has those of this one, and so do distributions.
-        "libyuv", "0.0~git20230123", "https://chromium.googlesource.com/libyuv/libyuv",
+        "libyuv", "1857", "https://chromium.googlesource.com/libyuv/libyuv",
         "libyuv", "libyuv_0.0~git20230123.b2528b0.orig.tar.gz",
         "cc22ebe94004ac2e5718acdc45980c6f3b83599f19f5bd768c5ca034de659eef", "BSD-3-Clause", ("LICENSE", "PATENTS"),
         # Its CMakeLists.txt wants programs and a shared library, too.  No function of C++ is called.
@@ -345,7 +350,8 @@ def main(arch, folder):
     sources = fetch(folder.parent / "sources")
     for library in LIBRARIES:
         needed = [keys[n] for n in library.needs]
-        made_of = library, compiler, FLAGS, LIBC_CALLS.read_text(), GLIBC, needed
+        # In another folder, too: .pc files have its path, and would name libraries of the old one.
+        made_of = library, compiler, FLAGS, LIBC_CALLS.read_text(), GLIBC, folder, needed
         keys[library.name] = hashlib.sha256(repr(made_of).encode()).hexdigest()
         stamp = folder / f"{library.name}.built"
         if stamp.exists() and stamp.read_text() == keys[library.name]:

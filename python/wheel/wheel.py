@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,17 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = ("shardpack", "shardcat")
 # Parts of the compiler's runtime are linked in as well.
 RUNTIME_LICENCE = "MIT"
+# So is the code that starts a program.  With this exception it restricts nothing, as in every program
+# of Linux, so the wheel's own expression does not name it.
+START_LICENCE = "LGPL-2.1-or-later WITH GCC-exception-2.0-note"
+PHOTOS_LICENCE = "CC0-1.0"
+NOTICE = "libshard contains these libraries.  Their licences are in folders of their names.\n\n"
+# What some licences want in the documentation.
+ACKNOWLEDGED = """
+This software is based in part on the work of the Independent JPEG Group.
+The reader of LZW in TIFF files is derived from software that was developed by the University of
+California, Berkeley.
+"""
 
 
 def metadata_of_pip():
@@ -42,15 +54,34 @@ def metadata_of_pip():
         return Path(folder, made.stdout.split()[-1], "METADATA").read_text()
 
 
+def licence_text(path):
+    """A licence as it is; of a source, the comments that state a copyright."""
+    text = path.read_text("utf-8")
+    if path.suffix in (".c", ".asm"):
+        comments = re.findall(r"/\*.*?\*/|(?:^;[^\n]*\n)+", text, re.DOTALL | re.MULTILINE)
+        stated = [found.strip() for found in comments if re.search(r"copyright (\(c\)|©)", found, re.IGNORECASE)]
+        if not stated:
+            stop(f"{path}: no comment states a copyright; see what its library's row should name instead")
+        text = "\n\n".join(stated) + "\n"
+    return text.encode()
+
+
 def licence_files(folder):
     """Name in dist-info/licenses -> bytes."""
     import ziglang
 
+    zig = Path(ziglang.__file__).parent
+    lines = [f"{library.name} {library.version}: {library.licence}\n" for library in LIBRARIES]
     files = {"LICENSE": (ROOT / "LICENSE").read_bytes()}
+    files["NOTICE"] = (NOTICE + "".join(lines) + ACKNOWLEDGED).encode()
     for library in LIBRARIES:
         for notice in library.notices:
-            files[f"{library.name}/{Path(notice).name}"] = (folder / "source" / library.name / notice).read_bytes()
-    files["zig/LICENSE"] = (Path(ziglang.__file__).parent / "LICENSE").read_bytes()
+            path = folder / "source" / library.name / notice
+            name = path.name + ".txt" * (path.suffix in (".c", ".asm"))
+            files[f"{library.name}/{name}"] = licence_text(path)
+    files["zig/LICENSE"] = licence_text(zig / "LICENSE")
+    files["glibc/elf-init.c.txt"] = licence_text(zig / "lib" / "libc" / "glibc" / "csu" / "elf-init-2.33.c")
+    files["photographs/LICENSES.txt"] = licence_text(ROOT / "examples" / "photos" / "LICENSES.txt")
     return files
 
 
@@ -58,7 +89,8 @@ def with_licences(metadata, names):
     head, _, text = metadata.partition("\n\n")
     lines = [line for line in head.split("\n") if not line.startswith(("License-Expression:", "License-File:"))]
     expression = "Apache-2.0"
-    parts = {part for library in LIBRARIES for part in library.licence.split(" AND ")} | {RUNTIME_LICENCE}
+    parts = {part for library in LIBRARIES for part in library.licence.split(" AND ")}
+    parts |= {RUNTIME_LICENCE, PHOTOS_LICENCE}
     for part in sorted(parts):
         expression += f" AND {part}"
     lines += [f"License-Expression: {expression}"] + [f"License-File: {name}" for name in sorted(names)]
@@ -84,11 +116,17 @@ def sbom(version, arch, when):
         }
         for library in LIBRARIES
     ]
-    parts.append({
-        "type": "library", "bom-ref": "zig", "name": "zig", "version": zig.stdout.strip(),
-        "description": "the compiler, whose runtime functions are linked in", "purl": f"pkg:pypi/ziglang@{zig.stdout.strip()}",
-        "licenses": [{"expression": RUNTIME_LICENCE}],
-    })
+    parts += [
+        {"type": "library", "bom-ref": "zig", "name": "zig", "version": zig.stdout.strip(),
+         "description": "the compiler, whose runtime functions are linked in",
+         "purl": f"pkg:pypi/ziglang@{zig.stdout.strip()}", "licenses": [{"expression": RUNTIME_LICENCE}]},
+        {"type": "library", "bom-ref": "glibc", "name": "glibc", "version": GLIBC,
+         "description": "the start of a program and forms of stat(), which are linked in; the rest is the system's",
+         "purl": f"pkg:generic/glibc@{GLIBC}", "licenses": [{"expression": START_LICENCE}]},
+        {"type": "data", "bom-ref": "photographs", "name": "photographs",
+         "description": "what `shardpack demo` writes; some are CC0, the others in the public domain",
+         "licenses": [{"license": {"id": PHOTOS_LICENCE}}, {"license": {"name": "public domain"}}]},
+    ]
     whole = {"type": "library", "bom-ref": "libshard", "name": "libshard", "version": version,
              "purl": f"pkg:pypi/libshard@{version}", "licenses": [{"expression": "Apache-2.0"}],
              "properties": [{"name": "libshard:platform", "value": platform(arch)}]}

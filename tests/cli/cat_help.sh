@@ -34,7 +34,8 @@ run 2 "$CAT" verify ds -j 0
 for verb in $verbs; do
 	"$CAT" "$verb" --help | sed -n '/^Examples*:/,$p' | grep -o -- '--[a-z0-9]*' | sort -u |
 		while read -r option; do
-			"$CAT" "$verb" --help | sed '/^Examples*:/,$d' | grep -q -- "$option" ||
+			# grep counts, and so reads all: with -q the others might have nobody to write to.
+			[ "$("$CAT" "$verb" --help | sed '/^Examples*:/,$d' | grep -c -- "$option")" != 0 ] ||
 				die "$verb: $option is no option"
 		done
 done

@@ -82,7 +82,7 @@ bad_input() {
 
 # The last `run` warned of an input with these words.
 said_of_one() {
-	grep '^shardpack: warning: ' err | grep -qF -- ": $1" || {
+	[ "$(grep '^shardpack: warning: ' err | grep -cF -- ": $1")" != 0 ] || { # -c reads all, so the first can write
 		sed 's/^/  /' err >&2
 		die "a warning that ends so was expected: $1"
 	}

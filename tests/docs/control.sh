@@ -87,7 +87,7 @@ printf "'''c\nint main(void) { return 3; }\n'''\n" | page main
 refused main "exit status 3"
 printf "'''c\nx = 1;\n'''\n" | page part
 refused part "needs <!-- with: NAME -->"
-printf "<!-- with: loop -->\n'''c\nno_such_call(loader);\n'''\n" | page with
+printf "<!-- with: loader -->\n'''c\nno_such_call(loader);\n'''\n" | page with
 refused with "no_such_call"
 printf "<!-- file: x.py -->\n'''python\nif\n'''\n" | page file
 refused file "SyntaxError"

@@ -64,7 +64,8 @@ newest=$(cd "$work" && python3 -m zipfile -e "$wheel" whole &&
 [ "$(readelf --file-header "$work"/whole/*/scripts/* | grep -c 'Type: *DYN')" = 2 ] ||
 	die "the commands have the same addresses in each run"
 for program in "$work"/whole/*/scripts/* "$work"/whole/libshard/_core*.so; do
-	readelf --dyn-syms --wide "$program" | grep -q 'UND memcpy@GLIBC' ||
+	# grep reads all: if it ended at once, as with -q, readelf could fail.
+	[ "$(readelf --dyn-syms --wide "$program" | grep -c 'UND memcpy@GLIBC')" != 0 ] ||
 		die "${program##*/} copies with the memcpy of the compiler's runtime, which is slower than that of glibc"
 done
 ! on "$python -c 'import libshard'" 2>/dev/null || die "libshard is there already; uninstall it first"
@@ -74,6 +75,42 @@ begin=$(date +%s%N)
 on "$python -m pip install --quiet --no-index --root-user-action=ignore ${words} ./${wheel##*/}"
 ms=$((($(date +%s%N) - begin) / 1000000))
 on 'shardpack --version; shardcat --version' >"$work/versions"
+
+# ---- papers: a licence and a version of all that is inside ----
+
+cat >"$work/papers.py" <<'END'
+import email, json, pathlib, sys
+
+info, versions = next(pathlib.Path(sys.argv[1]).glob("*.dist-info")), pathlib.Path(sys.argv[2]).read_text()
+sbom = json.loads((info / "sboms" / "libshard.cdx.json").read_text())
+metadata = email.message_from_string((info / "METADATA").read_text())
+named = {f"licenses/{name}" for name in metadata.get_all("License-File")}
+there = {str(path.relative_to(info)) for path in (info / "licenses").rglob("*") if path.is_file()}
+wrong = [f"License-File and the folder differ: {name}" for name in sorted(named ^ there)]
+by_libarchive = {"xz": "liblzma/", "bzip2": "bz2lib/"}
+for part in sbom["components"]:
+    name, version = part["name"], part.get("version")
+    if not any(path.startswith(f"licenses/{name}/") for path in there):
+        wrong.append(f"no licence of {name}")
+    if name in ("liburing", "zig", "glibc", "photographs"):
+        continue  # no data is read by them
+    if by_libarchive.get(name, f"{name} ") + version not in versions:
+        wrong.append(f"--version does not say {name} {version}")
+for licence in (said["expression"] for part in sbom["components"] for said in part["licenses"] if "expression" in said):
+    for word in set(licence.split(" AND ")) - set(metadata["License-Expression"].split(" AND ")):
+        if " WITH " not in word:  # it asks for nothing
+            wrong.append(f"License-Expression lacks {word}")
+if sbom["metadata"]["component"]["version"] != metadata["Version"] or f"shardpack {metadata['Version']}\n" not in versions:
+    wrong.append(f"this is not version {metadata['Version']} everywhere")
+sys.exit("\n".join(wrong) or 0)
+END
+python3 "$work/papers.py" "$work/whole" "$work/versions" || die "papers: see above"
+# Old versions, another version of the wheel, and a licence that is missing must be found.
+sed 's/ 1\.5\.7/ 1.5.6/; s/^shardpack /&9/' "$work/versions" >"$work/old"
+cp -r "$work/whole" "$work/less"
+rm "$work"/less/*.dist-info/licenses/zlib/LICENSE
+[ "$(python3 "$work/papers.py" "$work/less" "$work/old" 2>&1 | grep -c .)" = 4 ] ||
+	die "of 4 mistakes planted, the check of papers sees: $(python3 "$work/papers.py" "$work/less" "$work/old" 2>&1)"
 
 # ---- the same bytes as from this checkout's own build ----
 

@@ -420,6 +420,7 @@ def make_stories(ds, images, mixed):
         (lambda: libshard.Writer(*new, record=3), TypeError, "libshard.Writer has no option record=; did you"),
         (lambda: libshard.Transform(crops=3), TypeError, "libshard.Transform has no option crops=; did you mean crop="),
         (lambda: libshard.Field("x", "f4", dim=3), TypeError, "libshard.Field has no option dim="),
+        (lambda: libshard.concat(ds, ds), TypeError, "libshard.concat: give it one argument, not 2; it takes datasets"),
         (lambda: libshard.mix([ds], [1], 3), TypeError, "libshard.mix: these are too many arguments; it takes sources"),
         (lambda: ds.verify(thread=3), TypeError, "Dataset.verify has no option thread=; did you mean threads="),
         (lambda: ds.verify(progress=lambda done: 1), TypeError, r"total_bytes\), and this takes \(done\)"),

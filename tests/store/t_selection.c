@@ -208,7 +208,7 @@ TEST(records_of_a_mask)
 	CHECK_OK(shard_select_mask(&both, ds, s, mask, 103, &fixture_err));
 	check_is(both, flag, 103);
 	CHECK_EQ(shard_select_mask(&s, ds, NULL, mask, 102, &fixture_err), SHARD_E_ARGUMENT);
-	CHECK_STR(fixture_err.message, "the mask has 102 bytes; must be one for each of 103 records");
+	CHECK_STR(fixture_err.message, "the mask has 102 items; must be one for each of 103 records");
 	shard_selection_close(both);
 	shard_selection_close(s);
 	shard_dataset_close(ds);

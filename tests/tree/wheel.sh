@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/tree/wheel.sh - the sources of the wheel: from a folder, or by apt, and never another file
+# tests/tree/wheel.sh - the sources of the wheel: from a folder, or by apt, and never another file;
+# when a library is built again, and which comments are a licence
 #
 # apt is a stand-in: it knows two archives, and gives a tarball whose text is "zlib".
 set -eu
@@ -60,4 +61,54 @@ got "$TMPDIR/kept/z_1.tar.gz"
 WHEEL_SOURCES=$TMPDIR/gone
 rm -f "$TMPDIR/build/z_1.tar.gz"
 refused 77 "Download z 1 from home" "$sum"
+
+# ---- when a library is built again ----
+
+# Two libraries, of which b needs a; what is built is printed.
+builds() { # FOLDER VERSION-OF-A
+	PYTHONPATH=python/wheel PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
+import sys, libraries
+libraries.LIBRARIES = [libraries.Library(name, version, "home", name, f"{name}.tar", "0", "Zlib", (), needs=needs)
+                       for name, version, needs in (("a", sys.argv[2], ()), ("b", "1", ("a",)), ("c", "1", ()))]
+libraries.check_programs = lambda arch, path: None
+libraries.make_compiler = lambda arch, folder: "true"
+libraries.fetch = lambda folder: {name: [] for name in "abc"}
+libraries.build = lambda library, arch, folder: None
+libraries.main("x86_64", sys.argv[1])' "$1" "$2" | sed 's/^  BUILD \([a-z]\) .*/\1/' | tr -d '\n'
+}
+built() { # WANT FOLDER VERSION-OF-A
+	got=$(builds "$2" "$3")
+	[ "$got" = "$1" ] || die "built '$got', want '$1', in $2 with a $3"
+	stories=$((stories + 1))
+}
+mkdir "$TMPDIR/here"
+built abc "$TMPDIR/here" 1
+built "" "$TMPDIR/here" 1
+built ab "$TMPDIR/here" 2
+mv "$TMPDIR/here" "$TMPDIR/moved"
+built abc "$TMPDIR/moved" 2
+built "" "$TMPDIR/moved" 2
+
+# ---- which comments of a source are a licence ----
+
+licence() { # SUFFIX, with the text on standard input
+	cat >"$TMPDIR/source.$1"
+	PYTHONPATH=python/wheel PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
+import pathlib, sys, wheel
+sys.stdout.write(wheel.licence_text(pathlib.Path(sys.argv[1])).decode())' "$TMPDIR/source.$1" 2>&1
+}
+text='/* Copyright (c) 1 A */
+int x; /* of x */
+/*
+ * Copyright © 2 B
+ */'
+got=$(echo "$text" | licence c | tr '\n' '|')
+[ "$got" = '/* Copyright (c) 1 A */||/*| * Copyright © 2 B| */|' ] || die "a source: $got"
+got=$(printf ';* Copyright (C) 1 A\n;* more\nmov a\n; other\n' | licence asm | tr '\n' '|')
+[ "$got" = ';* Copyright (C) 1 A|;* more|' ] || die "an assembler's source: $got"
+got=$(echo "$text" | licence txt)
+[ "$got" = "$text" ] || die "a text: $got"
+got=$(echo '/* copyright-free */' | licence c) && die "a source without a licence: $got"
+echo "$got" | grep -qF 'no comment states a copyright' || die "a source without a licence: $got"
+stories=$((stories + 4))
 echo "$stories stories"

@@ -213,7 +213,8 @@ uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes);
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name,
 	       const struct unpack_most *most, uint64_t *written);
 
-const char *unpack_archive_version(void); /* "libarchive 3.6.2"; NULL without it */
+/* "libarchive 3.7.4 liblzma/5.8.4 bz2lib/1.0.8", or NULL without it */
+const char *unpack_archive_version(void);
 
 /*
  * unpack.c: what it shares with unpack_archive.c

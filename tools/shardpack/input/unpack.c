@@ -479,7 +479,7 @@ const char *unpack_archive_version(void)
 
 const char *unpack_archive_version(void)
 {
-	return archive_version_string();
+	return archive_version_details();
 }
 #endif
 
