@@ -285,10 +285,11 @@ TEST(transforms_make_the_numbers_of_the_cpu)
 #define PIECES	    64u
 
 /* Copy pieces from anywhere in the two chunks to a block, the first one to its end. */
-static void check_pieces(const struct cuda_device *d, const struct job *job, void *copy_stream, const uint8_t *map,
-			 size_t piece_bytes, uint64_t seed)
+static void check_pieces(const struct cuda_device *d, const struct job *job, void *copy_stream, void *const *side,
+			 const uint8_t *map, size_t piece_bytes, uint64_t seed)
 {
 	struct prng p = {seed};
+	struct cuda_pieces pieces = {.count = PIECES};
 	uint64_t memory, to[PIECES];
 	const void *from[PIECES];
 	size_t bytes[PIECES];
@@ -306,7 +307,12 @@ static void check_pieces(const struct cuda_device *d, const struct job *job, voi
 		bytes[i] = piece_bytes;
 		memcpy(want + (PIECES - 1 - i) * piece_bytes, at, piece_bytes);
 	}
-	CHECK_OK(cuda_copy_pieces(d, &(struct cuda_pieces){to, from, bytes, PIECES}, copy_stream, &fixture_err));
+	pieces.to = to;
+	pieces.from = from;
+	pieces.bytes = bytes;
+	for (unsigned i = 0; side && i < CUDA_COPY_STREAMS - 1; i++)
+		pieces.side[i] = side[i];
+	CHECK_OK(cuda_copy_pieces(d, &pieces, copy_stream, &fixture_err));
 	CHECK_OK(cuda_stream_finish(d, copy_stream, &fixture_err));
 	check_copy(job, what, seed, memory, want, got, PIECES * piece_bytes);
 	cuda_free(d, memory);
@@ -317,6 +323,7 @@ static void check_pieces(const struct cuda_device *d, const struct job *job, voi
 TEST(pieces_are_copied_from_a_map_in_place)
 {
 	static const size_t sizes_of_pieces[] = {150528, 65536, 28672, 4096, 999, 1};
+	void *side[CUDA_COPY_STREAMS - 1];
 	struct cuda_device *d;
 	struct job job = {.context = NULL};
 	uint8_t *map;
@@ -327,6 +334,8 @@ TEST(pieces_are_copied_from_a_map_in_place)
 	CHECK_OK(cuda_open(&d, SHARD_GPU(0), NULL, &fixture_err));
 	CHECK_OK(cuda_enter(d, &fixture_err));
 	CHECK_OK(cuda_stream_make(d, &job.stream, &fixture_err));
+	for (unsigned i = 0; i < CUDA_COPY_STREAMS - 1; i++)
+		CHECK_OK(cuda_stream_make(d, &side[i], &fixture_err));
 	rc = cuda_pin_map(d, map, CHUNK_BYTES, &fixture_err);
 	if (rc && fixture_err.os_code == 801) {
 		CHECK_OK(cuda_leave(d, 0, &fixture_err));
@@ -338,12 +347,17 @@ TEST(pieces_are_copied_from_a_map_in_place)
 	for (size_t i = 0; i < sizeof(sizes_of_pieces) / sizeof(sizes_of_pieces[0]); i++) {
 		STORY("%zu bytes, one call for all%s", sizes_of_pieces[i],
 		      cu.cuMemcpyBatchAsync ? "" : ", which this driver does not have");
-		check_pieces(d, &job, job.stream, map, sizes_of_pieces[i], i);
+		check_pieces(d, &job, job.stream, NULL, map, sizes_of_pieces[i], i);
 		STORY("%zu bytes, one call for each", sizes_of_pieces[i]); /* as on all default streams */
-		check_pieces(d, &job, NULL, map, sizes_of_pieces[i], i);
+		check_pieces(d, &job, NULL, NULL, map, sizes_of_pieces[i], i);
+		STORY("%zu bytes, on several streams", sizes_of_pieces[i]); /* as without a call for all */
+		for (uint64_t again = 0; again < 8; again++)
+			check_pieces(d, &job, job.stream, side, map, sizes_of_pieces[i], i + 100 * again);
 	}
 	cuda_unpin(d, map);
 	cuda_unpin(d, map + CHUNK_BYTES);
+	for (unsigned i = 0; i < CUDA_COPY_STREAMS - 1; i++)
+		cuda_stream_drop(d, side[i]);
 	cuda_stream_drop(d, job.stream);
 	CHECK_OK(cuda_leave(d, 0, &fixture_err));
 	cuda_close(d);
