@@ -222,9 +222,9 @@ static void close_maps(struct training *t)
 }
 
 /* Take a batch whose rows the host can look at.  Returns false at the end of an epoch. */
-static bool next_here(struct training *t, struct shard_batch *b)
+static bool next_here(struct shard_loader *l, void *stream, struct shard_batch *b)
 {
-	int rc = shard_loader_next_device(t->l, t->stream, b, &err);
+	int rc = shard_loader_next_device(l, stream, b, &err);
 
 	if (rc == SHARD_END)
 		return false;
@@ -813,7 +813,7 @@ TEST(a_shard_that_was_restored_is_read_from_its_new_file)
 	open_maps(&t, o, 0);
 	for (int i = 0; i < 120; i++) {
 		struct shard_batch b;
-		bool has = next_here(&t, &b);
+		bool has = next_here(t.l, t.stream, &b);
 
 		if (i == 60)
 			CHECK_EQ(rename(other, path), 0);
@@ -995,7 +995,7 @@ TEST(a_substitute_leaves_nothing_of_those_before_it)
 	for (int i = 0; i < 40; i++) {
 		struct shard_batch b;
 
-		if (!next_here(&t, &b))
+		if (!next_here(t.l, t.stream, &b))
 			continue;
 		for (uint32_t row = 0; row < b.record_count; row++) {
 			CHECK(!(b.row_flags[row] & SHARD_ROW_SUBSTITUTED) || b.record[row] == 40);
@@ -1377,6 +1377,49 @@ TEST(two_loaders_have_page_locks_of_their_own)
 	CHECK(atomic_load(&pin_count) >= 2 * 26);
 	shard_loader_close(other);
 	train(&t, 30, 1); /* its page-locks are still there */
+	close_maps(&t);
+}
+
+TEST(two_gpus_have_page_locks_of_their_own)
+{
+	struct shard_loader_options o;
+	struct shard_loader_stats s;
+	struct shard_loader *other;
+	struct training t;
+	void *context, *stream, *popped;
+
+	open_pieces(40);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0); /* on GPU 1 */
+	CU_OK(cu.cuDevicePrimaryCtxRetain(&context, 70));
+	CU_OK(cu.cuCtxPushCurrent(context));
+	CU_OK(cu.cuStreamCreate(&stream, 1));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	o = wanted.o;
+	o.gpu.device = SHARD_GPU(0);
+	o.gpu.stream = NULL;
+	CHECK_OK(shard_loader_open(&other, ds, &o, &fixture_err));
+	for (int i = 0; i < 60; i++) {
+		struct shard_batch b;
+
+		train(&t, 1, 1);
+		if (!next_here(other, stream, &b))
+			continue;
+		for (uint32_t row = 0; row < b.record_count; row++)
+			check_bytes(&gpu, &b, row);
+		CHECK_OK(shard_loader_release_after(other, &b, stream, &fixture_err));
+	}
+	train_give_all(&t);
+	s = loader_stats(other);
+	CHECK(s.cached_bytes > 0 && s.device_checked_count > 0);
+	s = stats_of(&t);
+	CHECK(s.cached_bytes > 0 && s.device_checked_count > 0);
+	CHECK(atomic_load(&pin_count) >= 2 * 26);
+	shard_loader_close(other);
+	train(&t, 30, 1); /* its page-locks are still there */
+	CU_OK(cu.cuCtxPushCurrent(context));
+	CU_OK(cu.cuStreamDestroy(stream));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	CU_OK(cu.cuDevicePrimaryCtxRelease(70));
 	close_maps(&t);
 }
 
