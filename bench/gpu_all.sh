@@ -44,9 +44,9 @@ unpack() {
 
 case $what in
 pack)
-	make all tests wheel BUILD="$build" && make "$build/bench/gpu" BUILD="$build" || exit
+	make all tests wheel BUILD="$build" && make "${build#"$PWD"/}/bench/gpu" BUILD="$build" || exit
 	rm -rf "$lent" && mkdir -p "$lent/bench" || exit
-	# Any libc has the rest, and a driver is what the other machine has.
+	# The other machine has the rest: libc, libstdc++ and a driver.
 	ldd "$build/bench/gpu" "$build/tests/cuda/t_real" | sed -n 's/.* => \(.*\/lib\(lz4\|uring\|xxhash\)\.so[^ ]*\) .*/\1/p' |
 		sort -u | xargs -I{} cp -L {} "$lent" || exit
 	cp "$build"/bench/gpu "$lent/bench" && cp "$build/tests/cuda/t_real" "$build"/wheel/*.whl "$lent" || exit
