@@ -407,6 +407,9 @@ static int send(struct device_copy *d, uint32_t host, uint64_t repaired, struct 
 	as->rows = from->rows;
 	to->repaired = repaired;
 	to->settled = false;
+	to->is_repaired = false;
+	for (uint32_t i = 0; i < from->rows; i++)
+		to->is_repaired |= from->row_flags[i] != 0;
 	rc = device_slots_begin(o, to, &why);
 	if (!rc)
 		rc = copy_groups(d, host, as, &why);

@@ -342,6 +342,7 @@ struct device_slot {
 	/* Of the batch in it, while that is queued: */
 	uint64_t repaired; /* its rows that were substituted or masked, as far as is known */
 	bool settled;	   /* it may be lent */
+	bool is_repaired;  /* the feed had substituted or masked some of its rows */
 };
 
 struct device_slots {
