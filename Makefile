@@ -185,7 +185,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-convert check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
-        check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
+        check-docs check-steal check-late check-cgroup2 simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
         asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-train bench-peers site wheel wheel-run wheel-parts commands check-wheel install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) $(if $(PYTHONDIR),$(PY)) ## library, tools, examples and benchmarks
@@ -364,6 +364,8 @@ check-steal: ## by hand: the fault tests of packing, with workers that claim sha
 # No verdict may depend on how busy the machine is.
 check-late: all tests $(BUILD)/late.so ## by hand: the tests with threads and files that come late; T=pattern
 	$(Q)export LATE=$(abspath $(BUILD)/late.so); $(call run_tests,$(TESTS) $(SCRIPTS))
+check-cgroup2: all tests ## by hand: limits of memory in control groups of version 2; needs Debian's user-mode-linux
+	$(Q)$(call run_tests,tests/cuda/_cgroup2.sh)
 $(BUILD)/late.so: tests/fault/late.c $(BUILD)/flags
 	$(Q)$(CC) -std=gnu11 -O2 -D_GNU_SOURCE -I. $(WARN) -shared -fPIC -o $@ $< -ldl
 

@@ -75,6 +75,79 @@ static void copy_rows(struct bench *b, struct job *j)
 	}
 }
 
+/* ---- many copies without a call for many ---- */
+
+#define SIDES 7
+
+/* Copies of a batch that streams share: those behind a fork of the first one, which is joined again. */
+struct shared_copies {
+	struct job *j;
+	uint64_t bytes; /* of one */
+	int streams;
+	cudaStream_t side[SIDES];
+	cudaEvent_t event;
+};
+
+static void wait_for(cudaEvent_t event, cudaStream_t stream, cudaStream_t behind)
+{
+	CUDA(cudaEventRecord(event, behind));
+	CUDA(cudaStreamWaitEvent(stream, event, 0));
+}
+
+static double run_shared(void *context)
+{
+	struct shared_copies *c = (struct shared_copies *)context;
+	struct job *j = c->j;
+	uint64_t count = j->batch_bytes / c->bytes, done = 0;
+	double begin = bench_seconds();
+
+	for (; done < j->epoch_bytes; done += count * c->bytes) {
+		for (int i = 0; i < c->streams - 1; i++)
+			wait_for(c->event, c->side[i], j->stream);
+		for (uint64_t i = 0; i < count; i++) { /* from anywhere: 7919 is a prime */
+			uint64_t from = i * 7919 % count, turn = i % c->streams;
+
+			CUDA(cudaMemcpyAsync(j->device + i * c->bytes, j->locked + from * c->bytes, c->bytes,
+					     cudaMemcpyHostToDevice, turn ? c->side[turn - 1] : j->stream));
+		}
+		for (int i = 0; i < c->streams - 1; i++)
+			wait_for(c->event, j->stream, c->side[i]);
+	}
+	CUDA(cudaStreamSynchronize(j->stream));
+	return (double)done / (bench_seconds() - begin) / 1e9;
+}
+
+/* How many streams a loader should use where the driver has no call for many: CUDA_COPY_STREAMS. */
+static void stream_count_rows(struct bench *b, struct job *j)
+{
+	const uint64_t sizes[] = {64 << 10, DATA_IMAGE_BYTES};
+	struct shared_copies c = {};
+
+	c.j = j;
+	for (cudaStream_t &side : c.side)
+		CUDA(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking));
+	CUDA(cudaEventCreate(&c.event));
+	for (uint64_t bytes : sizes)
+		for (int streams = 1; streams <= SIDES + 1; streams *= 2) {
+			struct bench_row row = {};
+			char name[64];
+
+			snprintf(name, sizeof(name), "gpu/streams/%llu/%d", (unsigned long long)bytes, streams);
+			c.bytes = bytes;
+			c.streams = streams;
+			row.name = name;
+			row.unit = "GB/s";
+			row.cpu_unit = "CPU s/GB";
+			row.cpu_work = (double)j->epoch_bytes / 1e9;
+			row.context = &c;
+			row.side[0] = {"cudaMemcpyAsync on so many streams", run_shared, NULL, NULL, 0};
+			bench_run(b, &row);
+		}
+	CUDA(cudaEventDestroy(c.event));
+	for (cudaStream_t side : c.side)
+		CUDA(cudaStreamDestroy(side));
+}
+
 /* ---- the stream of batches, and the copy engine ---- */
 
 struct stream_job {
@@ -134,10 +207,12 @@ static void stream_row(struct bench *b, struct job *j, unsigned threads)
 	row.side[1] = {"copy engine, page-locked", run_ceiling, NULL, NULL, 0};
 	row.side[2] = {"cudaMemcpyAsync, pageable", run_pageable, NULL, NULL, 0};
 	j->trainer.options.thread_count = threads;
-	if (bench_run(b, &row) > 0)
-		bench_note("%u threads; %.3g GB of the ring page-locked, %.3g GB copied from pageable memory",
-			   s.stats.thread_count, (double)s.stats.pinned_bytes / 1e9,
-			   (double)s.stats.pageable_bytes / 1e9);
+	if (bench_run(b, &row) > 0) {
+		job_note(&s.stats);
+		if (!threads)
+			bench_figure(b, "gpu/stream/150528/waits", "%",
+				     100.0 * (double)s.stats.check_wait_count / (double)s.stats.batch_count);
+	}
 	j->trainer.options.thread_count = 0;
 }
 
@@ -277,6 +352,7 @@ int main(int argc, char **argv)
 
 	job_open(b, &job);
 	copy_rows(b, &job);
+	stream_count_rows(b, &job);
 	for (unsigned t : threads)
 		stream_row(b, &job, t);
 	torch_row(b, &job);
@@ -284,6 +360,7 @@ int main(int argc, char **argv)
 	beside_row(b, &job);
 	first_row(b, &job);
 	transform_rows(b, &job);
+	small_rows(b, &job);
 	pool_rows(b, &job);
 	job_close(&job);
 	return bench_close(b);

@@ -6,7 +6,7 @@
 #   BUILD=DIR      where `make bench-gpu` put bench/gpu
 #   BENCH=pattern  a part of row names, or a wildcard that matches all of one; all rows otherwise
 #   RUNS=N         runs of each side; 7 otherwise
-#   TMPDIR=DIR     a folder on a disk, with 3 GB to spare; /var/tmp otherwise
+#   TMPDIR=DIR     a folder on a disk, with 4 GB to spare; /var/tmp otherwise
 #   COMMIT=ID      what is measured, where git does not say
 #   PYTHON=PYTHON  one that has PyTorch with CUDA; python3 otherwise, and without one a row says so
 #

@@ -53,12 +53,16 @@ double job_run_anew(struct job *j);  /* likewise, behind a seek: nothing was pre
 bool job_open_warm(void *context);
 bool job_close_loader(void *context);
 
+/* Say how the batches of a loader came: all of them, since it was opened. */
+void job_note(const struct shard_loader_stats *s);
+
 /* Copies as large as a batch, one behind the other, as many as an epoch has; GB/s. */
 double job_copy_batches(struct job *j, const void *from, enum cudaMemcpyKind kind);
 
 /* ---- rows ---- */
 
 void transform_rows(struct bench *b, struct job *j);
+void small_rows(struct bench *b, struct job *j);
 void pool_rows(struct bench *b, struct job *j); /* leaves the page cache empty */
 void torch_row(struct bench *b, struct job *j);
 

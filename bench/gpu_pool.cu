@@ -7,6 +7,8 @@
  * loader, one behind the other, so that as much is fetched ahead at the end of each as at its
  * beginning.
  */
+#include <stdio.h>
+
 #include "bench/common/cold.h"
 #include "bench/gpu_job.h"
 #include "shard_gpu.h"
@@ -16,6 +18,12 @@
 #define POOL_WINDOW_RUNS 4
 #define POOL_RUN_RECORDS 27   /* 4.1 MB, one read */
 #define POOL_AHEAD	 0.15 /* of an epoch: by so much more the ring may be ahead behind a run than before it */
+#endif
+
+#ifndef SMALL_SHARD_BYTES
+#define SMALL_SHARD_BYTES (UINT64_C(128) << 20)
+#define SMALL_BATCH_BYTES (UINT64_C(16) << 20)
+#define SMALL_WINDOW_RUNS 8 /* of 256 KiB, by default */
 #endif
 
 struct pool_job {
@@ -66,10 +74,11 @@ static struct bench_row row_of(struct pool_job *p, const char *name)
 static void ask_for_pool(struct pool_job *p, uint64_t pool_bytes, uint32_t path)
 {
 	struct shard_loader_options *o = &p->j->trainer.options;
+	bool is_small = p->j->files.record_bytes < DATA_IMAGE_BYTES;
 
 	o->order.shuffle = SHARD_SHUFFLE_WINDOWS;
-	o->order.run_records = POOL_RUN_RECORDS;
-	o->order.window_runs = POOL_WINDOW_RUNS;
+	o->order.run_records = is_small ? 0 : POOL_RUN_RECORDS;
+	o->order.window_runs = is_small ? SMALL_WINDOW_RUNS : POOL_WINDOW_RUNS;
 	o->order.lane_count = POOL_LANES;
 	o->gpu.pool_bytes = pool_bytes;
 	o->path = path;
@@ -110,6 +119,55 @@ static void held_row(struct bench *b, struct pool_job *p)
 	bench_figure(b, "gpu/pool/held/link", "bytes", (double)(p->stats.device_bytes - before.device_bytes));
 }
 
+static double run_link(void *context)
+{
+	struct job *j = ((struct pool_job *)context)->j;
+
+	return job_copy_batches(j, j->locked, cudaMemcpyHostToDevice);
+}
+
+/* Epochs of small records, which come to a pool in runs out of the page cache. */
+static void small_row(struct bench *b, const struct job *with, uint64_t record_bytes)
+{
+	struct data_shape shape = {"small", record_bytes, 8, SMALL_SHARD_BYTES / record_bytes, SHARD_RAW};
+	struct job j = *with; /* its own but for what copies need */
+	struct pool_job p = {};
+	struct bench_row row;
+	char name[64];
+
+	p.j = &j;
+	snprintf(name, sizeof(name), "gpu/stream/%llu", (unsigned long long)record_bytes);
+	if (!bench_wants(b, name))
+		return;
+	j.trainer = {};
+	j.trainer.dir = data_make(b, &shape);
+	j.trainer.options.batch_records = (uint32_t)(SMALL_BATCH_BYTES / record_bytes);
+	j.trainer.options.order.seed = 1;
+	j.trainer.options.tail = SHARD_KEEP;
+	j.trainer.options.slot_count = 8;
+	data_files_open(&j.files, j.trainer.dir);
+	j.epoch_bytes = j.files.record_count * record_bytes;
+	row = row_of(&p, name);
+	row.side[0] = {"a pool filled from the page cache", run_epoch, NULL, NULL, 0};
+	row.side[1] = {"copy engine, page-locked", run_link, NULL, NULL, 0};
+	if (!data_warm(&j.files)) {
+		bench_skipped(b, name, bench_skip_reason());
+	} else if (open_pool(b, &p, name, j.epoch_bytes / 4 * 3, SHARD_PATH_AUTO)) {
+		bench_run(b, &row);
+		close_pool(&p);
+		job_note(&p.stats);
+	}
+	trainer_close(&j.trainer);
+	data_files_close(&j.files);
+	data_remove((char *)j.trainer.dir);
+}
+
+void small_rows(struct bench *b, struct job *j)
+{
+	small_row(b, j, 4096);
+	small_row(b, j, 64);
+}
+
 void pool_rows(struct bench *b, struct job *j)
 {
 	uint64_t part = j->epoch_bytes / 4 * 3;
@@ -118,9 +176,11 @@ void pool_rows(struct bench *b, struct job *j)
 
 	held_row(b, &p);
 	cache.side[0] = {"filled from the page cache", run_epoch, NULL, NULL, 0};
+	cache.side[1] = {"copy engine, page-locked", run_link, NULL, NULL, 0};
 	if (bench_wants(b, cache.name) && open_pool(b, &p, cache.name, part, SHARD_PATH_AUTO)) {
 		bench_run(b, &cache);
 		close_pool(&p);
+		job_note(&p.stats);
 	}
 	direct.side[0] = {"filled by O_DIRECT", run_epoch, note_device, came_from_device, 0};
 	trainer_close(&j->trainer);

@@ -131,7 +131,7 @@ struct cu_copy_attributes {
 /*
  * The same of calls that save time where the driver has them.  None is missed.
  *
- * Without cuMemcpyBatchAsync each piece is a cuMemcpyHtoDAsync, see cuda_copy_pieces().  As of CUDA
+ * Without cuMemcpyBatchAsync each piece is a cuMemcpyHtoDAsync: see cuda_copy_pieces().  As of CUDA
  * 13.0 it has another form, without `failed`.  Such a driver has this one, too.
  */
 /* It takes pointers in arguments of macros for products. */

@@ -238,9 +238,7 @@ void device_copy_close(struct device_copy *d, bool inherited)
 		cuda_event_drop(d->cuda, d->host_done[i]);
 	if (!inherited)
 		cuda_stream_drop(d->cuda, d->back);
-	mem_free(d->pieces.to);
-	mem_free(d->pieces.from);
-	mem_free(d->pieces.bytes);
+	cuda_pieces_close(d->cuda, &d->pieces, inherited);
 	mem_free(d->host_done);
 	mem_free(d->give);
 	mem_free(d);
@@ -249,18 +247,13 @@ void device_copy_close(struct device_copy *d, bool inherited)
 int device_copy_use_maps(struct device_copy *d, struct shard_error *err)
 {
 	uint32_t checked;
+	int rc;
 
 	if (d->maps || !d->map_groups)
 		return SHARD_OK;
-	if (!d->pieces.to)
-		d->pieces.to = mem_array(PIECES_MOST, sizeof(*d->pieces.to));
-	if (!d->pieces.from)
-		d->pieces.from = mem_array(PIECES_MOST, sizeof(*d->pieces.from));
-	if (!d->pieces.bytes)
-		d->pieces.bytes = mem_array(PIECES_MOST, sizeof(*d->pieces.bytes));
-	if (!d->pieces.to || !d->pieces.from || !d->pieces.bytes)
-		return error_set(err, SHARD_E_MEMORY, "no memory for the copies of a batch of %u records",
-				 steps_rows(&d->feed->steps));
+	rc = cuda_pieces_open(d->cuda, &d->pieces, PIECES_MOST, err);
+	if (rc)
+		return rc;
 	/* What the GPU cannot check, the CPU does. */
 	checked = d->check_why.status ? 0 : batch_check_groups(d->feed, d->map_groups);
 	if (checked && !d->check && batch_check_open(&d->check, d->feed, d->device_slots, checked, &d->check_why))
@@ -414,6 +407,9 @@ static int send(struct device_copy *d, uint32_t host, uint64_t repaired, struct 
 	as->rows = from->rows;
 	to->repaired = repaired;
 	to->settled = false;
+	to->is_repaired = false;
+	for (uint32_t i = 0; i < from->rows; i++)
+		to->is_repaired |= from->row_flags[i] != 0;
 	rc = device_slots_begin(o, to, &why);
 	if (!rc)
 		rc = copy_groups(d, host, as, &why);

@@ -204,18 +204,31 @@ int cuda_copy_out(const struct cuda_device *d, void *to, uint64_t from, uint64_t
  * Copies to the GPU.  None is empty, and none crosses the end of memory that was page-locked at
  * once.  Nor may one write where another does, because they may run in any order.
  */
+#define CUDA_COPY_STREAMS 4u
+
 struct cuda_pieces {
 	uint64_t *to; /* [count], as: */
 	const void **from;
 	size_t *bytes;
 	size_t count;
+	/* These share the copies with the stream, if there is no call for all.  NULL: the stream has them all. */
+	void *side[CUDA_COPY_STREAMS - 1];
 };
 
 /*
- * Queue all of them, in one call where the driver has it (CUDA 12.8), or else in one call each.
- * Measured on an H200 with records of 147 KiB: 50 GB/s, or 26.  Later work on the stream waits for
- * all.  The arrays may change once this returns, but not the memory at `from`.  After an error some
- * may be queued.
+ * Make room for `most` copies, and the streams beside the one that is named for them, if the driver
+ * needs any.  After an error close it.  May be called again.
+ */
+int cuda_pieces_open(const struct cuda_device *d, struct cuda_pieces *p, size_t most, struct shard_error *err);
+/* Copies have finished.  The context is entered, except in a forked child, with `inherited`. */
+void cuda_pieces_close(const struct cuda_device *d, struct cuda_pieces *p, bool inherited);
+
+/*
+ * Queue all of them, in one call where the driver has it (CUDA 12.8), or else in one call each, on
+ * several streams.  Measured on an H200 with records of 147 KiB: 50 GB/s in one call, or 26 on one
+ * stream.  The copies wait for earlier work on `stream`, and later work on it waits for all.  The
+ * arrays may change once this returns, but not the memory at `from`.  After an error some may be
+ * queued, and later work waits for those.
  */
 int cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream, struct shard_error *err);
 
@@ -329,6 +342,7 @@ struct device_slot {
 	/* Of the batch in it, while that is queued: */
 	uint64_t repaired; /* its rows that were substituted or masked, as far as is known */
 	bool settled;	   /* it may be lent */
+	bool is_repaired;  /* the feed had substituted or masked some of its rows */
 };
 
 struct device_slots {
@@ -428,7 +442,7 @@ struct device_copy {
 	void **host_done;	      /* [slot_count of the feed] events: the trainer is done with a slot */
 	struct pins pins;
 	struct maps *maps;	   /* NULL: all records are copied from the ring */
-	struct cuda_pieces pieces; /* that are to be copied out of the maps; room for PIECES_MOST */
+	struct cuda_pieces pieces; /* that are to be copied out of the maps; open once there are maps */
 	uint64_t copied_bytes, pageable_bytes, cached_bytes;
 };
 

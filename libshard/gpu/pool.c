@@ -44,14 +44,17 @@ static uint64_t held_row(const struct pool *p, uint64_t record)
  */
 static uint32_t place_row(const struct pool *p, struct device_slot *to, uint32_t i, uint64_t row)
 {
-	const struct slot *slab;
+	const struct device_slot *slab;
 	uint32_t in_slab, which = slabs_find(&p->slabs, to->as.place.epoch, row, &in_slab);
 
-	slab = &p->slabs.device_slots.slot[which].as;
-	to->as.record[i] = slab->record[in_slab]; /* it may be a substitute */
-	to->as.row_flags[i] |= slab->row_flags[in_slab];
+	slab = &p->slabs.device_slots.slot[which];
+	/* Else the slab says nothing new of this row, and asking it would miss the caches of the CPU. */
+	if (slab->is_repaired || p->o.selection) {
+		to->as.record[i] = slab->as.record[in_slab]; /* it may be a substitute */
+		to->as.row_flags[i] |= slab->as.row_flags[in_slab];
+	}
 	for (uint32_t k = 0; k < p->layout->whole_count; k++)
-		slot_sizes(&to->as, k)[i] = slot_sizes(slab, k)[in_slab];
+		slot_sizes(&to->as, k)[i] = slot_sizes(&slab->as, k)[in_slab];
 	return which * p->plan.slab_rows + in_slab;
 }
 

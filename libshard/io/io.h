@@ -335,7 +335,7 @@ uint64_t memory_maps_most(void);
  * available.  UINT64_MAX if the system does not say.
  */
 uint64_t available_memory_bytes(void);
-/* The same of memory and swap together, also of what other processes use now. */
+/* How much memory and swap together this process may have, also of what others use now; as above. */
 uint64_t memory_limit_bytes(void);
 
 #endif

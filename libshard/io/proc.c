@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libshard/base/bytes.h"
+
 bool proc_read(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -60,15 +62,30 @@ static const struct hierarchy {
 	const char *controller; /* in /proc/self/cgroup; version 2 names none */
 	const char *mount;
 	const char *limit[2], *used, *reclaimable;
+	const char *swap, *both; /* limits of swap, and of memory and swap together; NULL: there is none */
 } hierarchies[] = {
 	{"memory",
 	 "/sys/fs/cgroup/memory",
 	 {"memory.limit_in_bytes"},
 	 "memory.usage_in_bytes",
-	 "\ntotal_inactive_file "},
+	 "\ntotal_inactive_file ",
+	 NULL,
+	 "memory.memsw.limit_in_bytes"},
 	/* Above memory.high a process is held up until its pages are reclaimed: a limit for us. */
-	{"", "/sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current", "\ninactive_file "},
-	{"", "/sys/fs/cgroup/unified", {"memory.max", "memory.high"}, "memory.current", "\ninactive_file "},
+	{"",
+	 "/sys/fs/cgroup",
+	 {"memory.max", "memory.high"},
+	 "memory.current",
+	 "\ninactive_file ",
+	 "memory.swap.max",
+	 NULL},
+	{"",
+	 "/sys/fs/cgroup/unified",
+	 {"memory.max", "memory.high"},
+	 "memory.current",
+	 "\ninactive_file ",
+	 "memory.swap.max",
+	 NULL},
 };
 
 /* In a file of the folder of a group. */
@@ -90,6 +107,16 @@ static uint64_t limit_in(const struct hierarchy *h, const char *folder)
 		limit = one < NO_LIMIT && one < limit ? one : limit;
 	}
 	return limit;
+}
+
+static uint64_t swap_in(const struct hierarchy *h, const char *folder)
+{
+	return h->swap ? number_in(folder, h->swap, "") : UINT64_MAX;
+}
+
+static uint64_t both_in(const struct hierarchy *h, const char *folder)
+{
+	return h->both ? number_in(folder, h->both, "") : UINT64_MAX;
 }
 
 /* What the limits of one group leave. */
@@ -173,9 +200,12 @@ uint64_t available_memory_bytes(void)
 
 uint64_t memory_limit_bytes(void)
 {
-	uint64_t ram = proc_number("/proc/meminfo", "MemTotal:"), swap = proc_number("/proc/meminfo", "SwapTotal:");
+	uint64_t memory = least_of_all(proc_number("/proc/meminfo", "MemTotal:"), limit_in);
+	uint64_t swap = least_of_all(proc_number("/proc/meminfo", "SwapTotal:"), swap_in);
 
-	return least_of_all(ram == UINT64_MAX || swap == UINT64_MAX ? ram : ram + swap, limit_in);
+	if (memory == UINT64_MAX)
+		return memory;
+	return min_u64(memory + (swap == UINT64_MAX ? 0 : swap), least_of_all(UINT64_MAX, both_in));
 }
 
 uint32_t gpu_count_of_host(void)

@@ -71,7 +71,8 @@ static int refuse_too_large(const struct shard_loader *l, struct shard_error *er
 		return SHARD_OK;
 	return error_set(err, SHARD_E_MEMORY,
 			 "%u slots for batches of %u rows of %" PRIu64 " bytes have %" PRIu64
-			 " bytes, and this process may have %" PRIu64 " bytes of memory; ask for smaller batches%s",
+			 " bytes, and this process may have %" PRIu64
+			 " bytes of memory and swap; ask for smaller batches%s",
 			 l->o.slot_count, steps_rows(&l->steps), l->layout.record_bytes, bytes, limit,
 			 l->steps.window.episodes ? " or shorter windows" : "");
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda/bench.sh - the benchmark that needs a GPU does what it says on a driver without one,
 # and keeps its table
-# TAKES: 35
+# TAKES: 45
 # shellcheck disable=SC1091,SC2016
 . "$ROOT/tests/cuda/lib.sh"
 
@@ -12,7 +12,8 @@ objects=("$BUILD"/bench/common/*.o)
 # shellcheck disable=SC2046 # words
 host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=2 \
 	-DMULTIPLY_ROUNDS=1000 -DROUND_BYTES='(64ull<<20)' -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
-	-DPOOL_AHEAD=4 "$(host_twins)" "${objects[@]}" $(pkg-config --libs libxxhash)
+	-DPOOL_AHEAD=4 -DSMALL_SHARD_BYTES='(1ull<<20)' -DSMALL_BATCH_BYTES='(1ull<<20)' -DSMALL_WINDOW_RUNS=2 \
+	"$(host_twins)" "${objects[@]}" $(pkg-config --libs libxxhash)
 echo "# Runs" >results/README.md
 
 # The row beside PyTorch: a Python that has none; later one that has, without a GPU; and one that
@@ -27,6 +28,7 @@ file=$(cd results && echo ./*.json)
 [[ $file = ./20??-??-??-gpu-host-9-a.json ]] || die "the file of Host 9/A is called $file"
 "$PYTHON" - "results/$file" "$ROOT/bench/TARGETS" <<'PY' || die "$(cat err)"
 import json
+import re
 import sys
 
 machine, gpu, run, *rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -35,16 +37,19 @@ assert run == {"commit": "c0ffee1", "command": "make bench-gpu RUNS=1"}, run
 names = [row["bench"] for row in rows if "ours" in row]
 stream = ["gpu/stream/150528" + threads for threads in ("", "/1", "/2", "/4", "/6", "/8", "/12")]
 wanted = ["gpu/copy-engine/" + x for x in ("65536", "150528", "1048576", "16777216", "38535168")]
+wanted += [f"gpu/streams/{size}/{n}{part}" for size in (65536, 150528) for n in (1, 2, 4, 8) for part in ("", "/cpu")]
 wanted += [name + part for name in stream for part in ("", "/cpu")]
+wanted.insert(wanted.index("gpu/stream/150528/cpu") + 1, "gpu/stream/150528/waits")
 wanted += ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4")]
 wanted += ["gpu/beside-compute", "gpu/first-batch"]
 wanted += ["gpu/transform/" + x for x in ("f16", "f32", "f16/resized")]
+wanted += ["gpu/stream/" + x for x in ("4096", "4096/cpu", "64", "64/cpu")]
 wanted += ["gpu/pool/" + x for x in ("held", "held/cpu", "held/link")]
 wanted += ["gpu/pool/" + x for x in ("cache", "cache/cpu", "direct", "direct/cpu")]
 targets = {line.split()[0] for line in open(sys.argv[2]) if line.startswith("gpu/")}
 assert names == wanted, names
 for row in rows:
-    if "ours" in row and "idle" not in row["bench"] and "link" not in row["bench"]:
+    if "ours" in row and not re.search("idle|link|waits", row["bench"]):
         assert row["ours"] > 0, rows
 no_torch = "not here: no Python with PyTorch; PYTHON=/path/to/python names one"
 assert {"bench": "gpu/torch/150528", "skipped": no_torch} in rows, rows

@@ -5,6 +5,7 @@
 #
 # The dataset is larger than the limit.  The control does not see the limit, and goes beyond it.
 # How the limit is found, in versions 1 and 2, tests/unit/t_available_memory.c tests without a group.
+# On a machine of version 1, `make check-cgroup2` runs this under version 2.
 # TAKES: 10
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 [ -z "${VARIANT-}" ] || skip "sanitizers need memory of their own"

@@ -193,6 +193,11 @@ static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream
 	return HOST_CALL("cuEventRecord", (void *, void *), event->event, stream);
 }
 
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+	return HOST_CALL("cuStreamWaitEvent", (void *, void *, unsigned), stream, event->event, flags);
+}
+
 static inline cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	return HOST_CALL("cuEventQuery", (void *), event->event);

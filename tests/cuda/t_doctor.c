@@ -10,6 +10,8 @@
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=cpu_has_avx2,--wrap=cpu_has_avx512f,--wrap=cpu_has_sha
  */
+#include <sys/stat.h>
+
 #include "libshard/base/cpu.h"
 #include "tests/child.h"
 #include "tests/cuda/trainer.h"
@@ -78,6 +80,45 @@ TEST(a_driver_that_is_there)
 	CHECK_EQ(fake->count("cuMemHostUnregister"), 1);
 	for (int sin = 0; sin < FAKE_SINS; sin++)
 		CHECK_EQ(fake->sins(sin), 0);
+}
+
+/* A file, a folder with a shard, and a folder without one. */
+TEST(a_file_is_page_locked_where_it_lies)
+{
+	static const struct {
+		const char *name;
+		int result; /* of the driver */
+	} rows[] = {{"x.shard", 0}, {"", 0}, {"x.shard", 801}, {"empty", 0}};
+	char folder[3000], file[3100], path[3200];
+	FILE *f;
+
+	snprintf(folder, sizeof(folder), "%s/doctor", getenv("TMPDIR"));
+	snprintf(file, sizeof(file), "%s/x.shard", folder);
+	snprintf(path, sizeof(path), "%s/empty", folder);
+	CHECK(!mkdir(folder, 0700) && !mkdir(path, 0700));
+	f = fopen(file, "w");
+	CHECK(f && !fseek(f, 10000, SEEK_SET) && fputs("the end", f) >= 0 && !fclose(f));
+	trainer_open();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool has_file = strcmp(rows[i].name, "empty");
+
+		STORY("%s, the driver says %d", rows[i].name, rows[i].result);
+		snprintf(path, sizeof(path), "%s/%s", folder, rows[i].name);
+		fake->reset();
+		if (rows[i].result)
+			fake->fail("cuMemHostRegister", 2, rows[i].result);
+		CHECK_EQ(look(path), 0);
+		CHECK_EQ(fake->count("cuMemHostRegister"), has_file ? 2 : 1);
+		CHECK_EQ(strstr(told, "\npage cache|") != NULL, has_file);
+		if (has_file && !rows[i].result)
+			CHECK(strstr(told, "\npage cache|0|can be page-locked; 9.8 KiB of a file took "));
+		if (rows[i].result)
+			check_told("page cache|1|cuMemHostRegister of 0.0 MiB of a file, read-only: "
+				   "CUDA_ERROR_NOT_SUPPORTED|threads copy each record to the "
+				   "slots of the loader, from where the GPU reads it|keep the dataset on a local disk, "
+				   "such as ext4, or in tmpfs");
+		trainer_check_clean();
+	}
 }
 
 TEST(page_locking_that_is_refused_says_why)

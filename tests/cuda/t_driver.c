@@ -29,59 +29,89 @@ static uint8_t host[3][4096] __attribute__((aligned(4096)));
 
 #define PIECES	    5u
 #define PIECE_BYTES 3000u
+#define SIDES	    (CUDA_COPY_STREAMS - 1)
+#define JOIN	    2u /* pieces of work: a record, and the wait for it */
 
 /*
- * A map of a file, page-locked in two parts; pieces of both, and of other memory, to the places of a
- * block in another order.  With `calls`, the driver is one from before CUDA 12.8.
+ * A map of a file, page-locked in two parts; pieces of both to the places of a block in another
+ * order.
  */
-static int copy_pieces(bool calls, bool default_stream)
+struct scene {
+	struct cuda_device *d;
+	struct cuda_pieces p;
+	void *stream, *event;
+	uint64_t memory;
+	uint8_t *map;
+};
+
+static void open_scene(struct scene *s)
 {
 	static const unsigned order[PIECES] = {3, 0, 4, 1, 2};
 
-	uint64_t memory, to[PIECES];
+	*s = (struct scene){.map = trainer_map_file(4 * 4096, PROT_READ, MAP_SHARED)};
+	SOUND(cuda_open(&s->d, SHARD_GPU_OF_STREAM, NULL, &err));
+	SOUND(cuda_enter(s->d, &err));
+	SOUND(cuda_stream_make(s->d, &s->stream, &err));
+	SOUND(cuda_event_make(s->d, &s->event, &err));
+	SOUND(cuda_alloc(s->d, PIECES * PIECE_BYTES, &s->memory, &err));
+	SOUND(cuda_pin_map(s->d, s->map, 8192, &err));
+	SOUND(cuda_pin_map(s->d, s->map + 8192, 8192, &err));
+	CHECK(cuda_is_pinned(s->d, s->map + 4 * 4096 - 1));
+	SOUND(cuda_pieces_open(s->d, &s->p, PIECES, &err));
+	SOUND(cuda_pieces_open(s->d, &s->p, PIECES, &err)); /* nothing more */
+	s->p.count = PIECES;
+	for (unsigned i = 0; i < PIECES; i++) {
+		s->p.to[i] = s->memory + order[i] * PIECE_BYTES;
+		s->p.from[i] = s->map + (i < 2 ? i * 4000 : 8192 + (i - 2) * 2500);
+		s->p.bytes[i] = PIECE_BYTES - i;
+	}
+}
+
+static void close_scene(struct scene *s)
+{
+	cuda_pieces_close(s->d, &s->p, false);
+	cuda_unpin(s->d, s->map);
+	cuda_unpin(s->d, s->map + 8192);
+	cuda_free(s->d, s->memory);
+	cuda_event_drop(s->d, s->event);
+	cuda_stream_drop(s->d, s->stream);
+	SOUND(cuda_leave(s->d, 0, &err));
+	cuda_close(s->d);
+	CHECK(!munmap(s->map, 4 * 4096));
+	trainer_check_clean();
+}
+
+/* With `calls`, the driver is one from before CUDA 12.8, and several streams share the copies. */
+static int copy_pieces(bool calls, bool default_stream)
+{
 	const void *from[PIECES];
-	size_t bytes[PIECES];
-	struct cuda_pieces p = {to, from, bytes, PIECES};
-	uint8_t *map = trainer_map_file(4 * 4096, PROT_READ, MAP_SHARED);
-	struct cuda_device *d;
-	void *stream;
+	uint64_t to[PIECES];
+	struct scene s;
 
 	fake = fake_find();
 	if (calls)
 		fake->hide("cuMemcpyBatchAsync");
-	SOUND(cuda_open(&d, SHARD_GPU_OF_STREAM, NULL, &err));
-	SOUND(cuda_enter(d, &err));
-	SOUND(cuda_stream_make(d, &stream, &err));
-	SOUND(cuda_alloc(d, PIECES * PIECE_BYTES, &memory, &err));
-	SOUND(cuda_pin_map(d, map, 8192, &err));
-	SOUND(cuda_pin_map(d, map + 8192, 8192, &err));
-	CHECK(cuda_is_pinned(d, map + 4 * 4096 - 1));
-	for (unsigned i = 0; i < PIECES; i++) {
-		to[i] = memory + order[i] * PIECE_BYTES;
-		from[i] = map + (i < 2 ? i * 4000 : 8192 + (i - 2) * 2500);
-		bytes[i] = PIECE_BYTES - i;
-	}
+	open_scene(&s);
+	for (unsigned i = 0; i < SIDES; i++)
+		CHECK_EQ(s.p.side[i] != NULL, calls);
+	memcpy(from, s.p.from, sizeof(from));
+	memcpy(to, s.p.to, sizeof(to));
 	fake->hold(1);
-	SOUND(cuda_copy_pieces(d, &p, default_stream ? NULL : stream, &err));
-	CHECK_EQ(fake->pending(), PIECES);
-	p.to = (uint64_t[PIECES]){0}; /* the arrays are not needed any more */
-	p.count = 0;
-	SOUND(cuda_copy_pieces(d, &p, stream, &err)); /* nothing */
+	SOUND(cuda_copy_pieces(s.d, &s.p, default_stream ? NULL : s.stream, &err));
+	CHECK_EQ(fake->pending(), PIECES + (calls ? 2 * SIDES * JOIN : 0));
+	memset(s.p.to, 0, sizeof(to)); /* the arrays are not needed any more */
+	s.p.count = 0;
+	SOUND(cuda_copy_pieces(s.d, &s.p, s.stream, &err)); /* nothing */
 	fake->hold(0);
-	SOUND(cuda_stream_finish(d, default_stream ? NULL : stream, &err));
+	SOUND(cuda_stream_finish(s.d, default_stream ? NULL : s.stream, &err));
+	CHECK_EQ(fake->pending(), 0);
 	for (unsigned i = 0; i < PIECES; i++) {
-		CHECK_MEM(fake->at(to[i]), from[i], bytes[i]);
-		CHECK(!i || *((uint8_t *)fake->at(to[i]) + bytes[i]) == 0xa5);
+		CHECK_MEM(fake->at(to[i]), from[i], PIECE_BYTES - i);
+		CHECK(!i || *((uint8_t *)fake->at(to[i]) + PIECE_BYTES - i) == 0xa5);
 	}
 	CHECK_EQ(fake->count("cuMemcpyBatchAsync"), calls || default_stream ? 0 : 1);
 	CHECK_EQ(fake->count("cuMemcpyHtoDAsync"), calls || default_stream ? PIECES : 0);
-	cuda_unpin(d, map);
-	cuda_unpin(d, map + 8192);
-	cuda_free(d, memory);
-	cuda_stream_drop(d, stream);
-	SOUND(cuda_leave(d, 0, &err));
-	cuda_close(d);
-	trainer_check_clean();
+	close_scene(&s);
 	return 0;
 }
 
@@ -95,6 +125,115 @@ TEST(pieces_of_a_file_are_copied_with_and_without_the_call_for_many)
 		if (child_begin(&pid, 20))
 			_exit(copy_pieces(i & 1, i & 2));
 		CHECK_EQ(child_end(pid), 0);
+	}
+}
+
+/* ---- the same over several streams, which tests may give to any driver ---- */
+
+static void open_streams(struct scene *s)
+{
+	trainer_open();
+	open_scene(s);
+	for (unsigned i = 0; i < SIDES; i++)
+		SOUND(cuda_stream_make(s->d, &s->p.side[i], &err));
+}
+
+static atomic_bool gate_is_open;
+
+static void wait_at_gate(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&gate_is_open))
+		usleep(200);
+}
+
+/* As if nobody had thought of it. */
+static int wait_for_nothing(struct cu_stream *stream, struct cu_event *event, unsigned int flags)
+{
+	(void)stream;
+	(void)event;
+	return flags ? 1 : 0;
+}
+
+/*
+ * Copy while work is held up: earlier work of the stream, or else the copies of a stream beside it.
+ * Does anything that should wait for that come too early?  Nothing does, but that is looked at only
+ * for a moment.
+ */
+static bool comes_early(struct scene *s, const struct cuda_device *d, bool earlier_work)
+{
+	unsigned all;
+	bool early = false;
+
+	atomic_store(&gate_is_open, false);
+	SOUND(cuda_stream_call(d, earlier_work ? s->stream : s->p.side[SIDES - 1], wait_at_gate, NULL, &err));
+	fake->hold(1);
+	SOUND(cuda_copy_pieces(d, &s->p, s->stream, &err));
+	all = fake->pending();
+	SOUND(cuda_event_record(d, s->event, s->stream, &err));
+	fake->hold(0);
+	for (unsigned i = 0; i < (d == s->d ? 100 : 25000) && !early; i++) {
+		usleep(200);
+		if (earlier_work)
+			early = fake->pending() <= all;
+		else
+			SOUND(cuda_event_ask(d, s->event, &early, &err));
+	}
+	atomic_store(&gate_is_open, true);
+	fake->settle();
+	return early;
+}
+
+TEST(copies_over_several_streams_keep_their_place)
+{
+	struct cuda_device deaf;
+	struct cuda_api api;
+	struct scene s;
+
+	open_streams(&s);
+	deaf = *s.d;
+	api = *s.d->api;
+	api.cuStreamWaitEvent = wait_for_nothing;
+	deaf.api = &api;
+	for (int earlier_work = 0; earlier_work < 2; earlier_work++) {
+		STORY("%s", earlier_work ? "earlier work" : "later work");
+		CHECK(!comes_early(&s, s.d, earlier_work));
+		CHECK(comes_early(&s, &deaf, earlier_work));
+	}
+	/* One copy has no use for them. */
+	s.p.count = 1;
+	fake->hold(1);
+	SOUND(cuda_copy_pieces(s.d, &s.p, s.stream, &err));
+	CHECK_EQ(fake->pending(), 1);
+	fake->hold(0);
+	fake->settle();
+	close_scene(&s);
+}
+
+/* Whatever fails: when the stream is finished, no copy reads a piece or writes to the block any more. */
+TEST(after_an_error_no_copy_is_left_behind)
+{
+	static const char *const calls[] = {"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyHtoDAsync"};
+
+	for (size_t i = 0; i < COUNT(calls); i++) {
+		unsigned nth = 0;
+		struct scene s;
+		int rc;
+
+		open_streams(&s);
+		do {
+			STORY("%s, number %u", calls[i], ++nth);
+			fake->seed(nth, 3000);
+			fake->fail(calls[i], nth, 2);
+			rc = cuda_copy_pieces(s.d, &s.p, s.stream, &err);
+			fake->fail(NULL, 0, 0);
+			if (rc)
+				CHECK_EQ(err.os_code, 2);
+			SOUND(cuda_stream_finish(s.d, s.stream, &err));
+			CHECK_EQ(fake->pending(), 0);
+		} while (rc);
+		CHECK_EQ(nth, (i == 3 ? PIECES : 2 * SIDES) + 1);
+		close_scene(&s);
 	}
 }
 
@@ -388,8 +527,10 @@ static int do_pin_map(struct things *t)
 }
 static int do_pieces(struct things *t)
 {
-	struct cuda_pieces p = {(uint64_t[]){t->memory, t->memory + 8}, (const void *[]){host[0], host[0]},
-				(size_t[]){8, 8}, 2};
+	struct cuda_pieces p = {.to = (uint64_t[]){t->memory, t->memory + 8},
+				.from = (const void *[]){host[0], host[0]},
+				.bytes = (size_t[]){8, 8},
+				.count = 2};
 
 	return cuda_copy_pieces(t->d, &p, t->stream, &err);
 }
@@ -460,7 +601,7 @@ TEST(a_piece_that_is_refused_is_named)
 	uint64_t memory, to[3];
 	const void *from[] = {host[0], host[1], host[2]};
 	size_t bytes[] = {4096, 4097, 4096};
-	struct cuda_pieces p = {to, from, bytes, 3};
+	struct cuda_pieces p = {.to = to, .from = from, .bytes = bytes, .count = 3};
 	struct cuda_device *d;
 	void *stream;
 	char want[160];

@@ -22,6 +22,12 @@
 #include "tests/cuda/check_twin.h"
 #include "tests/cuda/pooling.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define IS_TSAN 1 /* streams that are not joined race, as they should */
+#else
+#define IS_TSAN 0
+#endif
+
 static struct shard_error err;
 
 /* ---- wraps ---- */
@@ -32,6 +38,8 @@ static atomic_uint pin_count, pin_fails; /* page-locks of maps, and the one that
 static int pin_result;			 /* of the driver, then */
 static uint8_t *neighbours;		 /* where the next map begins; NULL: anywhere */
 static uint64_t shift;			 /* of each copy out of the page cache, for the control */
+static bool joins_nothing;		 /* the streams that share such copies, for the control */
+static bool has_batches = true;		 /* the driver has a call for many copies (CUDA 12.8) */
 static atomic_bool stays;		 /* what is unmapped; the control would end the fake driver */
 static uint64_t cold_bytes;		 /* files below this are not in memory */
 
@@ -166,12 +174,24 @@ int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *pa
 	return SHARD_OK;
 }
 
+static int wait_for_nothing(struct cu_stream *stream, struct cu_event *event, unsigned int flags)
+{
+	(void)stream;
+	(void)event;
+	return flags ? 1 : 0;
+}
+
 int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
 			    struct shard_error *e)
 {
+	struct cuda_api api = *d->api;
+	struct cuda_device deaf = *d;
+
+	api.cuStreamWaitEvent = wait_for_nothing;
+	deaf.api = &api;
 	for (size_t i = 0; i < p->count; i++)
 		p->from[i] = kept_at((const uint8_t *)p->from[i] + shift);
-	return __real_cuda_copy_pieces(d, p, stream, e);
+	return __real_cuda_copy_pieces(joins_nothing ? &deaf : d, p, stream, e);
 }
 
 /* ---- the right bytes ---- */
@@ -202,9 +222,9 @@ static void close_maps(struct training *t)
 }
 
 /* Take a batch whose rows the host can look at.  Returns false at the end of an epoch. */
-static bool next_here(struct training *t, struct shard_batch *b)
+static bool next_here(struct shard_loader *l, void *stream, struct shard_batch *b)
 {
-	int rc = shard_loader_next_device(t->l, t->stream, b, &err);
+	int rc = shard_loader_next_device(l, stream, b, &err);
 
 	if (rc == SHARD_END)
 		return false;
@@ -215,7 +235,7 @@ static bool next_here(struct training *t, struct shard_batch *b)
 	return true;
 }
 
-TEST(records_come_out_of_the_page_cache)
+static void check_records(void)
 {
 	struct training t;
 	unsigned round = 0;
@@ -249,12 +269,12 @@ TEST(records_come_out_of_the_page_cache)
 				CHECK(s.registered_bytes >= record_total * schema.group[0].stride);
 				CHECK_EQ(s.pageable_bytes, 0);
 				CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_END);
-				CHECK(fake->count("cuMemcpyBatchAsync") > 0);
+				CHECK_EQ(fake->count("cuMemcpyBatchAsync") > 0, has_batches);
 				close_maps(&t);
 			}
 }
 
-TEST(runs_come_to_a_pool_out_of_the_page_cache)
+static void check_pool(void)
 {
 	struct training t;
 
@@ -282,6 +302,143 @@ TEST(runs_come_to_a_pool_out_of_the_page_cache)
 		finish(&t);
 	}
 }
+
+/* ---- a driver from before CUDA 12.8 ---- */
+
+static struct shard_loader_options nines(void)
+{
+	return (struct shard_loader_options){.batch_records = 9};
+}
+
+/* Each of these calls fails once: that is told, and the job goes on behind it. */
+static void fail_in_turn(void)
+{
+	static const char *const calls[] = {"cuStreamCreate", "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent",
+					    "cuMemcpyHtoDAsync"};
+	unsigned all = 0;
+
+	open_pieces(40);
+	for (unsigned round = 0; round < 8 * COUNT(calls); round++) {
+		const char *call = calls[round % COUNT(calls)];
+		unsigned nth = 1 + round / COUNT(calls) * 11, failed = 0;
+		uint64_t epoch, position;
+		struct shard_batch b;
+		struct training t;
+
+		STORY("%s, number %u", call, nth);
+		open_maps(&t, nines(), round);
+		if (round % COUNT(calls)) /* streams are made once */
+			train(&t, 12 * 4, 1);
+		train_give_all(&t);
+		fake->fail(call, round % COUNT(calls) ? nth : 1 + nth / 11, 2);
+		for (unsigned i = 0; i < 40 && !wanted.complaint[0]; i++) {
+			int rc = shard_loader_next_device(t.l, t.stream, &b, &err);
+
+			if (rc < 0) {
+				CHECK_EQ(rc, SHARD_E_DEVICE);
+				CHECK_EQ(err.os_code, 2);
+				failed++;
+				shard_loader_tell(t.l, &epoch, &position);
+				CHECK_OK(shard_loader_seek(t.l, epoch, position, &fixture_err));
+				wanted_seek(&wanted, epoch, position);
+				continue;
+			}
+			if (check_next(&wanted, &b, rc, &err))
+				launch_look(&t, &b, false);
+			if (rc == SHARD_OK && shard_loader_release_after(t.l, &b, t.stream, &err)) {
+				failed++;
+				CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+			}
+		}
+		CHECK(failed <= 1);
+		all += failed;
+		fake->fail(NULL, 0, 0);
+		close_maps(&t);
+	}
+	CHECK(all > 4 * COUNT(calls));
+}
+
+/* Copies are queued on all streams, and the loader closes. */
+static void close_at_once(void)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (unsigned seed = 0; seed < 10; seed++) {
+		STORY("seed %u", seed);
+		open_maps(&t, nines(), seed);
+		train(&t, 12 * 4 + seed, 1);
+		train_give_all(&t);
+		fake->seed(seed, 20000);
+		train(&t, 3, 1);
+		while (t.lent.count)
+			train_give(&t, 0);
+		CHECK(fake->pending() > 0);
+		training_close(&t);
+		CHECK_SOUND_TRAINING();
+		trainer_check_clean();
+	}
+}
+
+/* Nobody waits for the streams that share the copies. */
+static void lose_joins(void)
+{
+	struct training t;
+	bool noticed;
+
+	open_pieces(40);
+	reopen(&(struct shard_dataset_options){.size = sizeof(struct shard_dataset_options),
+					       .check = SHARD_CHECK_FIRST});
+	for (int broken = 0; broken < 2 - IS_TSAN; broken++) {
+		STORY("%s", broken ? "broken" : "sound");
+		open_maps(&t, nines(), 0);
+		joins_nothing = broken;
+		fake->seed(0, 2000);
+		for (int i = 0; i < 20 + 500 * broken && !gpu.complaint[0]; i++)
+			train(&t, 12, 1);
+		fake->settle();
+		noticed = gpu.complaint[0];
+		CHECK_EQ(noticed, broken);
+		joins_nothing = false;
+		wanted.complaint[0] = gpu.complaint[0] = 0;
+		while (t.lent.count)
+			train_give(&t, 0);
+		training_close(&t);
+	}
+}
+
+/*
+ * A process has one driver, and never another one.  So this is the first test, and its children start
+ * theirs.
+ */
+TEST(without_the_call_for_many_copies)
+{
+	static void (*const parts[])(void) = {check_records, check_pool, fail_in_turn, close_at_once, lose_joins};
+	pid_t pid;
+
+	for (size_t i = 0; i < COUNT(parts); i++) {
+		if (child_begin(&pid, 120)) {
+			fake = fake_find();
+			fake->hide("cuMemcpyBatchAsync");
+			has_batches = false;
+			parts[i]();
+			_exit(0);
+		}
+		CHECK_EQ(child_end(pid), 0);
+	}
+}
+
+TEST(records_come_out_of_the_page_cache)
+{
+	check_records();
+}
+
+TEST(runs_come_to_a_pool_out_of_the_page_cache)
+{
+	check_pool();
+}
+
+/* ---- the memory of the ring ---- */
 
 /* The page cache then has what was just written past it. */
 static void bring_to_memory(void)
@@ -656,7 +813,7 @@ TEST(a_shard_that_was_restored_is_read_from_its_new_file)
 	open_maps(&t, o, 0);
 	for (int i = 0; i < 120; i++) {
 		struct shard_batch b;
-		bool has = next_here(&t, &b);
+		bool has = next_here(t.l, t.stream, &b);
 
 		if (i == 60)
 			CHECK_EQ(rename(other, path), 0);
@@ -838,7 +995,7 @@ TEST(a_substitute_leaves_nothing_of_those_before_it)
 	for (int i = 0; i < 40; i++) {
 		struct shard_batch b;
 
-		if (!next_here(&t, &b))
+		if (!next_here(t.l, t.stream, &b))
 			continue;
 		for (uint32_t row = 0; row < b.record_count; row++) {
 			CHECK(!(b.row_flags[row] & SHARD_ROW_SUBSTITUTED) || b.record[row] == 40);
@@ -1220,6 +1377,49 @@ TEST(two_loaders_have_page_locks_of_their_own)
 	CHECK(atomic_load(&pin_count) >= 2 * 26);
 	shard_loader_close(other);
 	train(&t, 30, 1); /* its page-locks are still there */
+	close_maps(&t);
+}
+
+TEST(two_gpus_have_page_locks_of_their_own)
+{
+	struct shard_loader_options o;
+	struct shard_loader_stats s;
+	struct shard_loader *other;
+	struct training t;
+	void *context, *stream, *popped;
+
+	open_pieces(40);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0); /* on GPU 1 */
+	CU_OK(cu.cuDevicePrimaryCtxRetain(&context, 70));
+	CU_OK(cu.cuCtxPushCurrent(context));
+	CU_OK(cu.cuStreamCreate(&stream, 1));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	o = wanted.o;
+	o.gpu.device = SHARD_GPU(0);
+	o.gpu.stream = NULL;
+	CHECK_OK(shard_loader_open(&other, ds, &o, &fixture_err));
+	for (int i = 0; i < 60; i++) {
+		struct shard_batch b;
+
+		train(&t, 1, 1);
+		if (!next_here(other, stream, &b))
+			continue;
+		for (uint32_t row = 0; row < b.record_count; row++)
+			check_bytes(&gpu, &b, row);
+		CHECK_OK(shard_loader_release_after(other, &b, stream, &fixture_err));
+	}
+	train_give_all(&t);
+	s = loader_stats(other);
+	CHECK(s.cached_bytes > 0 && s.device_checked_count > 0);
+	s = stats_of(&t);
+	CHECK(s.cached_bytes > 0 && s.device_checked_count > 0);
+	CHECK(atomic_load(&pin_count) >= 2 * 26);
+	shard_loader_close(other);
+	train(&t, 30, 1); /* its page-locks are still there */
+	CU_OK(cu.cuCtxPushCurrent(context));
+	CU_OK(cu.cuStreamDestroy(stream));
+	CU_OK(cu.cuCtxPopCurrent(&popped));
+	CU_OK(cu.cuDevicePrimaryCtxRelease(70));
 	close_maps(&t);
 }
 

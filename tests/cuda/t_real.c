@@ -30,27 +30,32 @@ struct job {
 
 /* ---- the trainer ---- */
 
-static void open_job(struct job *job, unsigned pool, bool own_stream)
+/* The host has such a loader without a pool. */
+static void open_job_of(struct job *job, struct shard_loader_options o, bool own_stream)
 {
-	struct shard_loader_options o = {.size = sizeof(o),
-					 .batch_records = ROWS,
-					 .order.seed = 7,
-					 .tail = SHARD_KEEP,
-					 .gpu.device = SHARD_GPU(0)};
 	int device;
 
+	o.size = sizeof(o);
+	o.batch_records = ROWS;
+	o.order.seed = 7;
+	o.tail = SHARD_KEEP;
+	o.gpu.device = SHARD_GPU(0);
 	memset(job, 0, sizeof(*job));
 	CU_OK(cu.cuDeviceGet(&device, 0));
 	CU_OK(cu.cuDevicePrimaryCtxRetain(&job->context, device));
 	CU_OK(cu.cuCtxPushCurrent(job->context));
 	if (own_stream)
 		CU_OK(cu.cuStreamCreate(&job->stream, 1));
-	o.gpu.pool_bytes = pool ? SHARD_POOL_ALL : 0;
 	CHECK_OK(shard_loader_open(&job->gpu, ds, &o, &fixture_err));
 	o.gpu.device = 0;
 	o.gpu.pool_bytes = 0;
 	CHECK_OK(shard_loader_open(&job->host, ds, &o, &fixture_err));
 	living += 2;
+}
+
+static void open_job(struct job *job, unsigned pool, bool own_stream)
+{
+	open_job_of(job, (struct shard_loader_options){.gpu.pool_bytes = pool ? SHARD_POOL_ALL : 0}, own_stream);
 }
 
 static void close_job(struct job *job)
@@ -155,57 +160,221 @@ TEST(batches_are_those_that_were_written)
 	}
 }
 
-/* The GPU itself hashes records of 64 KiB and more, where the system lets their files be page-locked. */
+/* ---- out of the page cache, where the system lets files be page-locked ---- */
+
+/* All rows are those of the host's batch. */
+static void check_rows_of_both(const struct job *job, const struct shard_batch *there, const struct shard_batch *here,
+			       uint8_t *got)
+{
+	CHECK_EQ(memcmp(there->row_flags, here->row_flags, there->record_count), 0);
+	for (uint32_t f = 0; f < schema.field_count; f++)
+		for (uint32_t i = 0; i < there->record_count; i++)
+			check_copy(job, schema.field[f].name, there->step,
+				   (uintptr_t)there->field[f].data + i * there->field[f].stride,
+				   (const uint8_t *)here->field[f].data + i * here->field[f].stride, got,
+				   (size_t)schema.field[f].bytes);
+}
+
+/* Could nothing be page-locked, or checked by the GPU?  Says so. */
+static bool is_refused(const struct job *job)
+{
+	struct shard_error why;
+
+	if (shard_loader_pin_problem(job->gpu, &why) != SHARD_OK)
+		return false;
+	printf("not page-locked, or not checked by the GPU: %s\n", why.message);
+	return true;
+}
+
+static void tell_checks(const struct job *job)
+{
+	struct shard_loader_stats s;
+
+	shard_loader_stats(job->gpu, &s);
+	CHECK_EQ(s.recopied_count, 0);
+	CHECK(s.check_wait_count <= s.batch_count);
+	if (is_refused(job))
+		return;
+	CHECK(s.cached_bytes > 0);
+	CHECK(s.device_checked_count > 0);
+	printf("the GPU checked %" PRIu64 " of %" PRIu64 " records; %" PRIu64 " of %" PRIu64
+	       " batches waited for that, %.0f us in all\n",
+	       s.device_checked_count, s.record_count, s.check_wait_count, s.batch_count,
+	       (double)s.device_wait_ns / 1e3);
+}
+
+/* The GPU itself hashes records of 64 KiB and more.  Damage is what it is in host memory. */
 TEST(records_in_the_page_cache_are_checked)
 {
 	static const uint64_t one_shard[] = {60};
-	size_t bytes;
 	uint8_t *got;
 
 	need_gpu();
 	open_photos(160, SHARD_RAW, one_shard, 1);
-	bytes = (size_t)schema.field[PHOTO_IMAGE].bytes;
-	got = malloc(bytes);
-	for (int damaged = 0; damaged < 2; damaged++) {
-		struct shard_error why = {.message = ""};
+	got = malloc((size_t)schema.field[PHOTO_IMAGE].bytes);
+	for (uint32_t how = SHARD_CORRUPT_FAIL; how <= SHARD_CORRUPT_MASK; how++)
+		for (int damaged = 0; damaged < 2; damaged++) {
+			struct shard_error why = {.message = ""};
+			struct shard_batch there, here;
+			uint64_t repaired = 0;
+			struct job job;
+			int rc = SHARD_OK;
+
+			STORY("on_corrupt %u, %s", how, damaged ? "a damaged record" : "sound records");
+			if (damaged)
+				damage(0, 17);
+			reopen(NULL);
+			open_job_of(&job,
+				    (struct shard_loader_options){.repair.on_corrupt = how,
+								  .repair.corrupt_most = UINT64_MAX},
+				    true);
+			begin_checked(job.gpu, job.stream);
+			for (unsigned step = 0; step < STEPS && (!damaged || how != SHARD_CORRUPT_FAIL); step++) {
+				take_both(&job, &there, &here);
+				check_rows_of_both(&job, &there, &here, got);
+				for (uint32_t i = 0; i < there.record_count; i++)
+					repaired += there.row_flags[i] & (SHARD_ROW_SUBSTITUTED | SHARD_ROW_MASKED);
+				give_both(&job, &there, &here);
+			}
+			while (damaged && how == SHARD_CORRUPT_FAIL && !rc) { /* within an epoch */
+				rc = shard_loader_next_device(job.gpu, job.stream, &there, &why);
+				CHECK_EQ(shard_loader_next(job.host, &here, &fixture_err), rc);
+				if (!rc)
+					give_both(&job, &there, &here);
+			}
+			if (damaged && how == SHARD_CORRUPT_FAIL) {
+				CHECK_EQ(rc, SHARD_E_CORRUPT);
+				CHECK_STR(why.message, fixture_err.message);
+			}
+			CHECK_EQ(repaired > 0, damaged && how != SHARD_CORRUPT_FAIL);
+			tell_checks(&job);
+			close_job(&job);
+			if (damaged)
+				damage(0, 17); /* repaired */
+		}
+	free(got);
+	drop_dataset();
+}
+
+/* A pool of a part of the dataset: runs of records that are too short by themselves. */
+TEST(runs_come_to_a_pool_out_of_the_page_cache)
+{
+	static const uint64_t shards[] = {90, 1, 0, 120, 62};
+	uint8_t got[64 * 64 * 3];
+
+	need_gpu();
+	open_photos(64, SHARD_RAW, shards, sizeof(shards) / sizeof(shards[0]));
+	for (unsigned round = 0; round < 2; round++) {
+		struct shard_loader_options o = {.order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						 .order.run_records = 6,
+						 .order.window_runs = 1,
+						 .order.lane_count = 2,
+						 .gpu.pool_bytes = 2500000};
 		struct shard_batch there, here;
 		struct shard_loader_stats s;
 		struct job job;
-		int rc = SHARD_OK;
 
-		STORY("%s", damaged ? "a damaged record" : "sound records");
-		if (damaged)
-			damage(0, 17);
-		reopen(NULL);
-		open_job(&job, 0, true);
+		STORY("%s stream", round ? "own" : "default");
+		open_job_of(&job, o, round);
 		begin_checked(job.gpu, job.stream);
-		for (unsigned step = 0; step < STEPS && !damaged; step++) {
+		for (unsigned step = 0; step < 60; step++) { /* of 18 in an epoch */
 			take_both(&job, &there, &here);
-			for (uint32_t i = 0; i < there.record_count; i++)
-				check_copy(&job, "image", there.step,
-					   (uintptr_t)there.field[PHOTO_IMAGE].data +
-						   i * there.field[PHOTO_IMAGE].stride,
-					   content[0] + there.record[i] * schema.group[0].stride, got, bytes);
+			check_rows_of_both(&job, &there, &here, got);
 			give_both(&job, &there, &here);
 		}
-		while (damaged && !rc) { /* within an epoch */
-			rc = shard_loader_next_device(job.gpu, job.stream, &there, &why);
-			CHECK_EQ(shard_loader_next(job.host, &here, &fixture_err), rc);
-			if (!rc)
-				give_both(&job, &there, &here);
-		}
-		if (damaged) {
-			CHECK_EQ(rc, SHARD_E_CORRUPT);
-			CHECK_STR(why.message, fixture_err.message);
-		}
 		shard_loader_stats(job.gpu, &s);
-		if (shard_loader_pin_problem(job.gpu, &why) == SHARD_OK)
-			printf("not page-locked, or not checked by the GPU: %s\n", why.message);
-		else
-			CHECK(s.device_checked_count > 0);
-		CHECK_EQ(s.recopied_count, 0);
+		CHECK(is_refused(&job) || s.cached_bytes > s.device_bytes / 2);
 		close_job(&job);
 	}
+	drop_dataset();
+}
+
+/* Both page-lock the same pages, each through a map of its own. */
+TEST(two_loaders_have_page_locks_of_their_own)
+{
+	static const uint64_t one_shard[] = {60};
+	struct shard_loader_stats s;
+	struct job job, other;
+	bool refused;
+	uint8_t *got;
+
+	need_gpu();
+	open_photos(160, SHARD_RAW, one_shard, 1);
+	got = malloc((size_t)schema.field[PHOTO_IMAGE].bytes);
+	open_job(&job, 0, true);
+	open_job(&other, 0, true);
+	begin_checked(job.gpu, job.stream);
+	begin_checked(other.gpu, other.stream);
+	for (unsigned step = 0; step < 2 * STEPS; step++) {
+		struct job *of = step % 2 ? &other : &job;
+		struct shard_batch there, here;
+
+		take_both(of, &there, &here);
+		check_rows_of_both(of, &there, &here, got);
+		give_both(of, &there, &here);
+	}
+	refused = is_refused(&job);
+	shard_loader_stats(other.gpu, &s);
+	CHECK(refused || (!is_refused(&other) && s.cached_bytes > 0));
+	close_job(&other);
+	for (unsigned step = 0; step < STEPS; step++) { /* the page-locks of this one are still there */
+		struct shard_batch there, here;
+
+		take_both(&job, &there, &here);
+		check_rows_of_both(&job, &there, &here, got);
+		give_both(&job, &there, &here);
+	}
+	tell_checks(&job);
+	close_job(&job);
+	free(got);
+	drop_dataset();
+}
+
+/*
+ * The pages that are page-locked stay when their file is cut to nothing, and the GPU reads them.  The
+ * fake driver reads as a process does, and would get SIGBUS.
+ */
+TEST(a_file_is_cut_while_it_is_page_locked)
+{
+	static const uint64_t one_shard[] = {60};
+	struct shard_dataset_options so = {.size = sizeof(so), .check = SHARD_CHECK_FIRST};
+	struct shard_loader_stats before, s;
+	struct shard_reader *r;
+	struct job job;
+	size_t bytes;
+	uint8_t *got;
+
+	need_gpu();
+	if (fake_find())
+		return;
+	open_photos(160, SHARD_RAW, one_shard, 1);
+	bytes = (size_t)schema.field[PHOTO_IMAGE].bytes;
+	got = malloc(bytes);
+	reopen(&so);
+	open_job_of(&job, (struct shard_loader_options){.fields = 1u << PHOTO_IMAGE, .thread_count = 1}, true);
+	begin_checked(job.gpu, job.stream);
+	for (unsigned step = 0; step < 6 * STEPS; step++) {
+		struct shard_batch b;
+		int rc = shard_loader_next_device(job.gpu, job.stream, &b, &fixture_err);
+
+		if (step == 3 * STEPS && !is_refused(&job)) {
+			shard_loader_stats(job.gpu, &before);
+			CHECK(before.registered_bytes >= 60 * schema.group[0].stride);
+			CHECK_OK(dataset_use_shard(ds, 0, &r, &fixture_err));
+			CHECK_EQ(truncate(r->path, 0), 0);
+		}
+		if (rc == SHARD_END)
+			continue;
+		CHECK_OK(rc);
+		for (uint32_t i = 0; i < b.record_count; i++)
+			check_copy(&job, "image", b.step,
+				   (uintptr_t)b.field[PHOTO_IMAGE].data + i * b.field[PHOTO_IMAGE].stride,
+				   content[0] + b.record[i] * schema.group[0].stride, got, bytes);
+		CHECK_OK(shard_loader_release_after(job.gpu, &b, job.stream, &fixture_err));
+	}
+	shard_loader_stats(job.gpu, &s);
+	CHECK(is_refused(&job) || s.cached_bytes > before.cached_bytes);
+	close_job(&job);
 	free(got);
 	drop_dataset();
 }
@@ -285,10 +454,11 @@ TEST(transforms_make_the_numbers_of_the_cpu)
 #define PIECES	    64u
 
 /* Copy pieces from anywhere in the two chunks to a block, the first one to its end. */
-static void check_pieces(const struct cuda_device *d, const struct job *job, void *copy_stream, const uint8_t *map,
-			 size_t piece_bytes, uint64_t seed)
+static void check_pieces(const struct cuda_device *d, const struct job *job, void *copy_stream, void *const *side,
+			 const uint8_t *map, size_t piece_bytes, uint64_t seed)
 {
 	struct prng p = {seed};
+	struct cuda_pieces pieces = {.count = PIECES};
 	uint64_t memory, to[PIECES];
 	const void *from[PIECES];
 	size_t bytes[PIECES];
@@ -306,7 +476,12 @@ static void check_pieces(const struct cuda_device *d, const struct job *job, voi
 		bytes[i] = piece_bytes;
 		memcpy(want + (PIECES - 1 - i) * piece_bytes, at, piece_bytes);
 	}
-	CHECK_OK(cuda_copy_pieces(d, &(struct cuda_pieces){to, from, bytes, PIECES}, copy_stream, &fixture_err));
+	pieces.to = to;
+	pieces.from = from;
+	pieces.bytes = bytes;
+	for (unsigned i = 0; side && i < CUDA_COPY_STREAMS - 1; i++)
+		pieces.side[i] = side[i];
+	CHECK_OK(cuda_copy_pieces(d, &pieces, copy_stream, &fixture_err));
 	CHECK_OK(cuda_stream_finish(d, copy_stream, &fixture_err));
 	check_copy(job, what, seed, memory, want, got, PIECES * piece_bytes);
 	cuda_free(d, memory);
@@ -317,6 +492,7 @@ static void check_pieces(const struct cuda_device *d, const struct job *job, voi
 TEST(pieces_are_copied_from_a_map_in_place)
 {
 	static const size_t sizes_of_pieces[] = {150528, 65536, 28672, 4096, 999, 1};
+	void *side[CUDA_COPY_STREAMS - 1];
 	struct cuda_device *d;
 	struct job job = {.context = NULL};
 	uint8_t *map;
@@ -327,6 +503,8 @@ TEST(pieces_are_copied_from_a_map_in_place)
 	CHECK_OK(cuda_open(&d, SHARD_GPU(0), NULL, &fixture_err));
 	CHECK_OK(cuda_enter(d, &fixture_err));
 	CHECK_OK(cuda_stream_make(d, &job.stream, &fixture_err));
+	for (unsigned i = 0; i < CUDA_COPY_STREAMS - 1; i++)
+		CHECK_OK(cuda_stream_make(d, &side[i], &fixture_err));
 	rc = cuda_pin_map(d, map, CHUNK_BYTES, &fixture_err);
 	if (rc && fixture_err.os_code == 801) {
 		CHECK_OK(cuda_leave(d, 0, &fixture_err));
@@ -338,12 +516,17 @@ TEST(pieces_are_copied_from_a_map_in_place)
 	for (size_t i = 0; i < sizeof(sizes_of_pieces) / sizeof(sizes_of_pieces[0]); i++) {
 		STORY("%zu bytes, one call for all%s", sizes_of_pieces[i],
 		      cu.cuMemcpyBatchAsync ? "" : ", which this driver does not have");
-		check_pieces(d, &job, job.stream, map, sizes_of_pieces[i], i);
+		check_pieces(d, &job, job.stream, NULL, map, sizes_of_pieces[i], i);
 		STORY("%zu bytes, one call for each", sizes_of_pieces[i]); /* as on all default streams */
-		check_pieces(d, &job, NULL, map, sizes_of_pieces[i], i);
+		check_pieces(d, &job, NULL, NULL, map, sizes_of_pieces[i], i);
+		STORY("%zu bytes, on several streams", sizes_of_pieces[i]); /* as without a call for all */
+		for (uint64_t again = 0; again < 8; again++)
+			check_pieces(d, &job, job.stream, side, map, sizes_of_pieces[i], i + 100 * again);
 	}
 	cuda_unpin(d, map);
 	cuda_unpin(d, map + CHUNK_BYTES);
+	for (unsigned i = 0; i < CUDA_COPY_STREAMS - 1; i++)
+		cuda_stream_drop(d, side[i]);
 	cuda_stream_drop(d, job.stream);
 	CHECK_OK(cuda_leave(d, 0, &fixture_err));
 	cuda_close(d);

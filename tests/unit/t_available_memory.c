@@ -199,6 +199,7 @@ TEST(limits_count_whoever_uses_the_memory)
 	CHECK_EQ(memory_limit_bytes(), UINT64_C(9000000) * 1024);
 	write_file("/proc/meminfo", "MemTotal: 9000000 kB\nMemAvailable: 5 kB\nSwapTotal: 1000000 kB\n");
 	CHECK_EQ(memory_limit_bytes(), UINT64_C(10000000) * 1024);
+	write_file("/proc/meminfo", "MemTotal: 9000000 kB\nMemAvailable: 5 kB\n");
 	write_group(2, V2, &(struct group){"/a", 5000, 0, 4999, 0});
 	write_group(2, V2, &(struct group){"/a/b", 0, 0, 4999, 0});
 	CHECK_EQ(memory_limit_bytes(), 5000);
@@ -210,6 +211,55 @@ TEST(limits_count_whoever_uses_the_memory)
 	CHECK_EQ(memory_limit_bytes(), UINT64_MAX);
 	root[0] = 0;
 	CHECK(memory_limit_bytes() >= available_memory_bytes());
+}
+
+/* How much more than its memory a group may have, of 1,000,000 KiB of swap. */
+static const struct {
+	const char *story;
+	int version;
+	const char *mount, *file; /* of the limit of swap; NULL: the kernel has none */
+	const char *text;
+	uint64_t want; /* beyond the limit of 5000 */
+} swaps[] = {
+	{"v2: no limit of swap", 2, V2, "memory.swap.max", "max\n", 1024000000},
+	{"v2: some swap", 2, V2, "memory.swap.max", "300\n", 300},
+	{"v2: no swap", 2, V2, "memory.swap.max", "0\n", 0},
+	{"v2: more than the machine has", 2, V2, "memory.swap.max", "9000000000000\n", 1024000000},
+	{"v2: swap is not counted", 2, V2, NULL, NULL, 1024000000},
+	{"v2 beside v1", 2, V2 "/unified", "memory.swap.max", "300\n", 300},
+	{"v1: no limit of both", 1, V1, "memory.memsw.limit_in_bytes", "9223372036854771712\n", 1024000000},
+	{"v1: both together", 1, V1, "memory.memsw.limit_in_bytes", "5300\n", 300},
+	{"v1: as much as of memory", 1, V1, "memory.memsw.limit_in_bytes", "5000\n", 0},
+	{"v1: swap is not counted", 1, V1, NULL, NULL, 1024000000},
+};
+
+TEST(swap_is_a_part_of_what_a_process_may_have)
+{
+	char path[1024];
+
+	for (size_t i = 0; i < COUNT(swaps); i++) {
+		STORY("%s", swaps[i].story);
+		begin("4:memory:/a\n0::/a\n");
+		write_file("/proc/meminfo", "MemTotal: 9000000 kB\nMemAvailable: 1000 kB\nSwapTotal: 1000000 kB\n");
+		write_group(swaps[i].version, swaps[i].mount, &(struct group){"/a", 5000, 0, 4999, 0});
+		snprintf(path, sizeof(path), "%s/a/%s", swaps[i].mount, swaps[i].file ? swaps[i].file : "");
+		if (swaps[i].file)
+			write_file(path, swaps[i].text);
+		CHECK_EQ(memory_limit_bytes(), 5000 + swaps[i].want);
+		CHECK_EQ(available_memory_bytes(), 1); /* swap holds nothing that is page-locked */
+	}
+	STORY("memory and swap are limited in different groups");
+	begin("0::/a/b\n");
+	write_file("/proc/meminfo", "MemTotal: 9000000 kB\nSwapTotal: 1000000 kB\n");
+	write_group(2, V2, &(struct group){"/a", 5000, 0, 10, 0});
+	write_group(2, V2, &(struct group){"/a/b", 0, 0, 10, 0});
+	write_file(V2 "/a/memory.swap.max", "900\n");
+	write_file(V2 "/a/b/memory.swap.max", "200\n");
+	CHECK_EQ(memory_limit_bytes(), 5200);
+	STORY("only swap is limited");
+	write_file(V2 "/a/memory.max", "max\n");
+	CHECK_EQ(memory_limit_bytes(), UINT64_C(9000000) * 1024 + 200);
+	root[0] = 0;
 }
 
 TEST(nobody_says)

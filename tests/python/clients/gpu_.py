@@ -54,6 +54,14 @@ def write_whole():
             writer.write({"image": pixels, "image_size": size.astype(np.uint32), "label": 0})
 
 
+def write_large():
+    """Images of 75 KiB, which a GPU reads in the page cache one by one."""
+    draw = np.random.default_rng(3)
+    with libshard.Writer("large", "image:u8[160,160,3],label:i64", classes=["a", "b"]) as writer:
+        for i in range(N):
+            writer.write({"image": draw.integers(0, 256, (160, 160, 3), np.uint8), "label": i % 2})
+
+
 def load(path="set", **options):
     return libshard.torch.Loader(path, BATCH, seed=3, **options)
 
@@ -67,6 +75,7 @@ class Gpu(unittest.TestCase):
     def setUpClass(cls):
         write_images()
         write_whole()
+        write_large()
 
     def same(self, path="set", both=None, **options):
         """Two epochs and a bit, each item of each batch."""
@@ -93,6 +102,21 @@ class Gpu(unittest.TestCase):
             for stream in (None, torch.cuda.Stream()):
                 with self.subTest(pool=pool, stream=stream), torch.cuda.stream(stream):
                     self.same(both=both, **pool)
+
+    def test_records_and_runs_come_out_of_the_page_cache(self):
+        crops = {"transform": libshard.Transform(crop="random-resized", size=64, flip=0.5, dtype="bf16", layout="hwc")}
+        windows = {"shuffle": "windows", "run_records": 8, "window_runs": 1, "lanes": 2}
+        for path, both, pool in (
+            ("large", {}, {}),
+            ("large", crops, {}),
+            ("set", windows, {"pool_bytes": 6 << 20}),
+        ):
+            with self.subTest(path, both=both):
+                stats = self.same(path, both=both, **pool)
+                self.assertGreater(stats["cached_bytes"], stats["device_bytes"] // 3)
+                self.assertGreater(stats["registered_bytes"], 0)
+                self.assertEqual(stats["device_checked_count"] > 0, not pool)
+                self.assertEqual(stats["recopied_count"], 0)
 
     def test_images_are_on_the_gpu_with_the_strides_asked_for(self):
         batch = next(iter(on_gpu(channels_last=True)))

@@ -63,9 +63,11 @@ int doctor_look(const struct doctor *d, struct shard_error *err);
 /* ---- what doctor_look() calls in turn ---- */
 
 int doctor_disk(const struct doctor *d, struct shard_error *err);
+/* The path itself, or the first shard in that folder, to be freed; NULL: there is none. */
+char *doctor_file(const char *path);
 /*
- * Tries page-locking of 64 MiB, which makes the first device's primary context for as long as it
- * takes.
+ * Tries page-locking of 64 MiB, and of as much of a file at d->path.  That makes the first device's
+ * primary context for as long as it takes.
  */
 void doctor_gpu(const struct doctor *d, uint64_t node_count);
 

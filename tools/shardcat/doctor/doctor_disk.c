@@ -75,6 +75,21 @@ static int first_name(void *context, const char *name)
 	return SHARD_OK;
 }
 
+char *doctor_file(const char *path)
+{
+	struct stat st;
+	char *name = NULL, *file = NULL;
+
+	if (stat(path, &st))
+		return NULL;
+	if (!S_ISDIR(st.st_mode))
+		return S_ISREG(st.st_mode) ? mem_text(path) : NULL;
+	if (!file_list(path, ".shard", first_name, &name, NULL) && name)
+		file = mem_join(path, name);
+	mem_free(name);
+	return file;
+}
+
 /* One without a name, with bytes in it.  A name to open it by again goes to `self`.  Returns errno. */
 static int make_file(const char *folder, int *fd, char self[SELF_BYTES])
 {

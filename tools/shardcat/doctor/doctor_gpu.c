@@ -170,7 +170,7 @@ static void look_at_batches(const struct doctor *d, const struct cuda_driver *dr
 	d->tell(d->context, &f);
 }
 
-static int try_page_lock(void *memory, uint64_t *ns, struct shard_error *err)
+static int try_page_lock(const void *memory, uint64_t bytes, bool is_map, uint64_t *ns, struct shard_error *err)
 {
 	struct cuda_device *gpu;
 	uint64_t begin;
@@ -181,7 +181,8 @@ static int try_page_lock(void *memory, uint64_t *ns, struct shard_error *err)
 	rc = cuda_enter(gpu, err);
 	if (!rc) {
 		begin = clock_now_ns();
-		rc = cuda_pin(gpu, memory, TRY_BYTES, err);
+		rc = is_map ? cuda_pin_map(gpu, memory, bytes, err)
+			    : cuda_pin(gpu, (void *)(uintptr_t)memory, bytes, err);
 		*ns = clock_now_ns() - begin;
 		if (!rc)
 			cuda_unpin(gpu, memory);
@@ -203,7 +204,7 @@ static void look_at_page_locking(const struct doctor *d)
 	for (uint64_t i = 0; memory && i < TRY_BYTES; i += PAGE_BYTES)
 		memory[i] = 1; /* pages must exist, as those of slots do */
 	if (memory)
-		rc = try_page_lock((void *)memory, &ns, &err);
+		rc = try_page_lock((const void *)memory, TRY_BYTES, false, &ns, &err);
 	mem_free((void *)memory);
 	human_bytes(size, TRY_BYTES);
 	if (!rc) {
@@ -219,6 +220,54 @@ static void look_at_page_locking(const struct doctor *d)
 		if (!f.advice[0])
 			finding_set(f.advice, "free memory, and raise the container's memory limit if the ring exceeds "
 					      "it");
+	}
+	d->tell(d->context, &f);
+}
+
+static int try_file(const char *path, uint64_t *bytes, uint64_t *ns, struct shard_error *err)
+{
+	const void *map;
+	int fd, rc = file_open(path, &fd, bytes, NULL, err);
+
+	if (rc)
+		return rc;
+	*bytes = *bytes < TRY_BYTES ? *bytes : TRY_BYTES;
+	rc = file_map_part(fd, 0, *bytes, path, &map, err);
+	file_close(fd);
+	if (rc)
+		return rc;
+	rc = try_page_lock(map, *bytes, true, ns, err);
+	file_unmap(map, *bytes);
+	return rc;
+}
+
+/* It depends on the file system whether the page cache can be page-locked. */
+static void look_at_file(const struct doctor *d)
+{
+	struct finding f = {.name = "page cache", .verdict = VERDICT_GOOD};
+	char *path = d->path ? doctor_file(d->path) : NULL, size[HUMAN_CHARS];
+	struct shard_error err;
+	uint64_t bytes = 0, ns = 0;
+	int rc;
+
+	if (!path)
+		return;
+	rc = try_file(path, &bytes, &ns, &err);
+	mem_free(path);
+	human_bytes(size, bytes);
+	if (!rc) {
+		finding_number(&f, "tried_bytes", bytes);
+		finding_number(&f, "tried_ns", ns);
+		finding_set(f.found, "can be page-locked; %s of a file took %.1f ms", size, (double)ns / 1e6);
+		finding_set(f.so, "the GPU reads records of 64 KiB and more in the page cache, where no thread copies "
+				  "them");
+	} else {
+		f.verdict = VERDICT_SLOWER;
+		finding_quote(&f, err.message);
+		finding_number(&f, "refused_with", err.os_code ? (uint64_t)err.os_code : UINT64_MAX);
+		finding_set(f.so, "threads copy each record to the slots of the loader, from where the GPU reads it");
+		if (!f.advice[0])
+			finding_set(f.advice, "keep the dataset on a local disk, such as ext4, or in tmpfs");
 	}
 	d->tell(d->context, &f);
 }
@@ -253,6 +302,7 @@ void doctor_gpu(const struct doctor *d, uint64_t node_count)
 		d->tell(d->context, &f);
 		look_at_batches(d, &driver);
 		look_at_page_locking(d);
+		look_at_file(d);
 		return;
 	}
 	finding_number(&f, "cuda_version", driver.major * 1000 + driver.minor * 10);
@@ -264,6 +314,8 @@ void doctor_gpu(const struct doctor *d, uint64_t node_count)
 	look_at_batches(d, &driver);
 	for (uint32_t i = 0; i < driver.device_count; i++)
 		look_at_gpu(d, node_count, i);
-	if (driver.device_count)
+	if (driver.device_count) {
 		look_at_page_locking(d);
+		look_at_file(d);
+	}
 }
