@@ -768,6 +768,25 @@ class Convert(unittest.TestCase):
         self.assertEqual(run("mds", "prog", "no", "--table", "mine.jsonl/x.jsonl")[0], 3)
         self.assertEqual([name for name in os.listdir() if name.startswith(".tmp.")], [])
 
+    def test_what_needs_no_index(self):
+        """The lines that it shows are code."""
+        for kind in "parquet", "arrow", "huggingface", "hdf5", "zarr":
+            code, said = run(kind, "it's", "new")
+            self.assertEqual((code, "libshard.pack() reads it" in said), (2, True), said)
+            lines = [line.strip() for line in said.splitlines()[1:]]
+            self.assertEqual(len(lines), 3)
+            seen = []
+            fake = mock.Mock(**{"load_from_disk": lambda path: path})
+            with mock.patch.dict(sys.modules, {"datasets": fake}), mock.patch.object(libshard, "pack", lambda *a: seen.append(a)):
+                exec("\n".join(lines), {})
+            self.assertEqual([seen[0][0], seen[0][2]], ["it's", "new"])
+            self.assertIsInstance(seen[0][1]["image"], libshard.Image)
+        self.assertIn("data_files='src/*.parquet'", run("parquet", "src", "new")[1])
+        for kind, verb in ("webdataset", "images"), ("megatron", "tokens"):
+            code, said = run(kind, "a b", "new")
+            self.assertEqual((code, f"shardpack {verb} 'a b' -o new --" in said), (2, True), said)
+        self.assertFalse(os.path.exists("new"))
+
     def test_any_damage(self):
         """Of each format: places are within their files, or there is a sentence; and what has a hash is never wrong."""
         for kind in WRITERS:
