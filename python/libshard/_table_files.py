@@ -75,10 +75,11 @@ class TableFile(SourceFile):
                 self.handle = pyarrow.parquet.ParquetFile(self.path)
             else:
                 mapped = pyarrow.memory_map(self.path)
-                try:
+                is_file = mapped.read(6) == b"ARROW1"
+                mapped.seek(0)
+                if is_file:
                     self.handle = pyarrow.ipc.open_file(mapped)
-                except pyarrow.ArrowInvalid:  # datasets of Hugging Face are streams
-                    mapped.seek(0)
+                else:  # datasets of Hugging Face are streams
                     table = pyarrow.ipc.open_stream(mapped).read_all()
                     self.handle = table.to_batches() or [pyarrow.RecordBatch.from_pylist([], table.schema)]
             self.pid = os.getpid()

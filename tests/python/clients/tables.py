@@ -325,7 +325,7 @@ class Tables(unittest.TestCase):
         for workers in None, 0, 2:
             with self.assertRaisesRegex(libshard.Error, "bad.parquet: pyarrow cannot read it"):
                 libshard.pack("bad.parquet", None, "bad", workers=workers, shard_records=300)
-            self.assertFalse(os.path.exists("bad/dataset.shards"))
+            self.assertFalse(os.path.exists("bad/dataset.manifest"))
             shutil.rmtree("bad", ignore_errors=True)
         pyarrow.parquet.write_table(table, "new.parquet", row_group_size=100)
         file = _table_files.TableFile("new.parquet")
