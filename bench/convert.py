@@ -36,7 +36,7 @@ KINDS = {
     "tfrecord": ("TFRecord", "convert", "tfrecord"), "mds": ("MDS", "convert", "mosaicml-streaming"),
     "mds_zstd": ("MDS, Zstandard", "convert", "mosaicml-streaming"), "litdata": ("LitData", "convert", "litdata"),
     "recordio": ("RecordIO", "MXNET", "mxnet"), "beton_jpg": ("`.beton`, JPEG", "FFCV", "ffcv"), "lmdb": ("LMDB", "convert", "lmdb"),
-    "parquet": ("Parquet", "sources", "pyarrow"), "arrow": ("Arrow", "sources", "pyarrow"),
+    "parquet": ("Parquet", "sources", "datasets"), "arrow": ("Arrow", "sources", "pyarrow"),
     "huggingface": ("Hugging Face, `save_to_disk`", "sources", "datasets"), "hdf5": ("HDF5", "sources", "h5py"),
     "zarr": ("Zarr, pixels", "sources", "zarr"),
 }  # fmt: skip
