@@ -105,9 +105,10 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     for name in options:
         if name not in _OF_WRITER:
             refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER)
-    file = TableFile(os.fspath(source)) if is_table_file(source) else None
+    file: SourceFile | None = None
     stored = None
-    if file is not None:
+    if is_table_file(source):
+        file = TableFile(os.fspath(source))
         source, stored = file.table(order == "shuffle")
     if isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source):
         raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files, "

@@ -21,7 +21,7 @@ with open("train.bin", "wb") as f:
     array.array("H", (i * 7 % 5000 for i in range(64 * 40 + 1))).tofile(f)
 MAKE
 # By the layout of each format, as tests/python/convert.py knows it: the loaders themselves need not be here.
-BUILD="$BUILD" ROOT="$PWD" PYTHONPATH="$BUILD/python:tests/python" "$PYTHON" - <<'MAKE'
+PYTHONPATH="$BUILD/python:tests/python" "$PYTHON" - <<'MAKE'
 import os
 import pathlib
 
