@@ -45,6 +45,9 @@ PyMODINIT_FUNC PyInit__core(void)
 		{"crc32c", crc32c, METH_VARARGS,
 		 "crc32c(data, first=0, last=sys.maxsize, slow=False, /)\n--\n\n"
 		 "CRC-32C of data[first:last]; `slow`: without the processor's instruction."},
+		{"tfrecords", tfrecords, METH_VARARGS,
+		 "tfrecords(data, first, base, without, /)\n--\n\n"
+		 "The values of records of TFRecord, and where in `data` the first one begins that was not read."},
 		{"_array", array_unpickle, METH_VARARGS,
 		 "_array(dtype, shape, data, /)\n--\n\nAn array that was pickled."},
 		{"describe", source_describe, METH_O,

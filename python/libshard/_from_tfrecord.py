@@ -3,7 +3,8 @@
 
 A record is u64 length, u32 CRC of it, the data, u32 CRC of them.  The CRCs are CRC-32C, masked.
 The data are a protocol buffer: Example has features, a map of name to a list of bytes, floats or
-int64s.  Every CRC is compared.
+int64s.  Every CRC is compared.  tfrecords() in C reads the records of a block as long as nothing is
+wrong; the code here reads the one at which it stops, and those between two blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from . import _core
 from ._convert_files import Batch, File, Source, Values
 from ._convert_samples import gather
 
-_HEAD, _FLOAT = struct.Struct("<QI"), struct.Struct("<f")
+_HEAD = struct.Struct("<QI")
 
 
 def _masked(crc: int) -> int:
@@ -83,86 +84,26 @@ def _list(data: bytes, kind: int, at: int, end: int, base: int) -> list[Any]:
     return out
 
 
-def _message(data: bytes, at: int, end: int, tag: int) -> tuple[int, int]:
-    """Where a message with this tag, which is at ``at``, begins and ends; (-1, -1): it is not one of few bytes that is there."""
-    if end - at < 2 or data[at] != tag:
-        return -1, -1
-    size, at = data[at + 1], at + 2
-    if size > 127:
-        if at == end or data[at] > 127:
-            at -= 1
-            size, at = _varint(data, at, end)
-        else:
-            size, at = size - 128 + (data[at] << 7), at + 1
-    if size > end - at:
-        raise _Wrong
-    return at, at + size
-
-
-def _simple(data: bytes, at: int, end: int, base: int) -> Any:
-    """The value of a Feature as most are: a list of one value.  None if it may be anything else."""
-    if end - at < 3:
-        return None
-    kind, first = data[at], at + 2
-    if data[at + 1] > 127:
-        first, last = _message(data, at, end, kind)
-    else:
-        last = first + data[at + 1]
-    if last != end:
-        return None
-    if kind == 10:
-        first, last = _message(data, first, last, 10)
-        return (first + base, last - first) if last == end else None
-    if kind == 26:  # Int64List, packed or not
-        if last - first > 2 and data[first] == 10 and data[first + 1] == last - first - 2:
-            first += 2
-        elif last - first > 1 and data[first] == 8:
-            first += 1
-        else:
-            return None
-        if first + 1 == last:
-            return data[first] if data[first] < 128 else None
-        value, first = _varint(data, first, last)
-        return _signed(value) if first == last else None
-    if kind == 18 and last - first in (5, 6) and data[first : last - 4] in (b"\x0d", b"\x0a\x04"):
-        return _FLOAT.unpack_from(data, last - 4)[0]
-    return None
-
-
 def _values(source: Source, data: bytes, at: int, end: int, base: int) -> Values:
     """Of a tf.train.Example.  ``base``: where in the file the data begin."""
     values: Values = {}
-    whole = _message(data, at, end, 10)
-    for number, wire, first, last in [(1, 2, *whole)] if whole[1] == end else _fields(data, at, end):
+    for number, wire, first, last in _fields(data, at, end):
         if number == 2 and wire == 2:
             raise ValueError("is a SequenceExample, whose lists of steps are not one image; read it with TensorFlow")
         if number != 1 or wire != 2:
             raise _Wrong
-        while first < last:
-            start, stop = _message(data, first, last, 10)
-            if start < 0:
+        for number, wire, start, stop in _fields(data, first, last):
+            if number != 1 or wire != 2:
                 raise _Wrong
-            first = stop
             name, value = "", (0, 0)
-            b = start + 2 + data[start + 1]
-            if data[start] == 10 and data[start + 1] < 128 and b + 2 < stop and data[b] == 18:
-                value = (b + 2, b + 2 + data[b + 1]) if data[b + 1] < 128 else _message(data, b, stop, 18)
-            if value[1] == stop:  # name and value, as writers write them
-                name = data[start + 2 : b].decode()
-            else:
-                value = 0, 0
-                for n, wire, a, b in _fields(data, start, stop):
-                    if n not in (1, 2) or wire != 2:
-                        raise _Wrong
-                    if n == 1:
-                        name = data[a:b].decode()
-                    else:
-                        value = a, b
+            for n, wire, a, b in _fields(data, start, stop):
+                if n not in (1, 2) or wire != 2:
+                    raise _Wrong
+                if n == 1:
+                    name = data[a:b].decode()
+                else:
+                    value = a, b
             if name in source.without:
-                continue
-            simple = _simple(data, *value, base)
-            if simple is not None:
-                values[name] = simple
                 continue
             for kind, wire, a, b in _fields(data, *value):
                 if kind not in (1, 2, 3) or wire != 2:
@@ -185,6 +126,13 @@ def _records(source: Source, file: File) -> Iterator[tuple[str, Values]]:
         if size - at < 16:
             fail(f"the file is cut short: {size - at} bytes, and a record has at least 16")
         begin = file.load(at, 12)
+        whole, after = _core.tfrecords(file.block, begin, file.base, source.without)
+        for values in whole:
+            yield f"{path}/{number}", values
+            number += 1
+        if whole:
+            at = file.base + after
+            continue
         length, crc = _HEAD.unpack_from(file.block, begin)
         if _masked(crc32c(file.block, begin, begin + 8)) != crc:
             fail("the CRC of its length is wrong: the file is damaged, compressed or not TFRecord")

@@ -39,8 +39,8 @@ _WARNED_MAX = 5  # sentences of what pixels do not have
 _ANSWER = struct.Struct("<cQQ")
 AHEAD_MAX = 8  # samples whose images a decoder has or has decoded, besides the next one that is wanted
 _AHEAD_BYTES_MAX = 32 << 20  # of these images and of their pixels
-# How a decoder ends that SIGTERM or the like told to, as a job that is stopped: no image is at fault.
-_INTERRUPTED = (0, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
+# How a decoder ends that SIGTERM or the like told to, as a job that is stopped: no image is at fault.  0: it has not ended.
+_INTERRUPTED = (0, 130, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _PIPE_BYTES = 1 << 20  # which a user may have; several photographs fit
 
 

@@ -24,7 +24,8 @@ from ._images import AHEAD_MAX, Decoder, decoders_of
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, infer, parse, with_meaning
 from ._selection import Selection
-from ._tables import SourceFile, is_table, is_table_file, label_of, pack_table, read_table, warn_of_names
+from ._table_files import TableFile, is_table_file
+from ._tables import SourceFile, is_table, label_of, pack_table, warn_of_names
 from ._workers import _Shards, pack_shards, refuse_source
 from ._writer import Writer, count_rows
 
@@ -104,9 +105,11 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     for name in options:
         if name not in _OF_WRITER:
             refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER)
-    file = SourceFile(os.fspath(source)) if is_table_file(source) else None
-    if file is not None:
-        source = read_table(source)
+    file: SourceFile | None = None
+    stored = None
+    if is_table_file(source):
+        file = TableFile(os.fspath(source))
+        source, stored = file.table(order == "shuffle")
     if isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source):
         raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files, "
                         "and pack() itself reads .parquet, .arrow, .h5, .hdf5 and .zarr")
@@ -123,7 +126,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         if is_table(source) or is_arrays(source):
             _refuse_for_table(names, batched)
             if is_table(source):
-                packed = pack_table(source, schema, key, decoders)._replace(file=file)
+                packed = pack_table(source, schema, key, decoders, stored)._replace(file=file)
             else:
                 packed = pack_arrays(source, schema, key, decoders, classes is not None)
             source, schema, found, line, file = packed

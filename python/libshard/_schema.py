@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from . import _core
@@ -224,10 +224,18 @@ def parse(schema: SchemaLike) -> dict[str, Field | None]:
     return fields
 
 
+class Stored(Sequence[Any]):
+    """A column that lies in a file, of which parts are read: in all else it is as a list, or as an array if it has a dtype."""
+
+    dtype: Any = None
+    ndim = 1
+    shape: tuple[int, ...] = ()
+
+
 def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], Any]:
     """Of lists of numbers: the shape, and the first number."""
     shape = []
-    while isinstance(value, (list, tuple)):
+    while isinstance(value, (list, tuple, Stored)):
         if not value:
             raise RecordError(
                 f"record {record}, field {show(name)}: an empty list does not show its type; give a schema",
@@ -240,6 +248,8 @@ def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], 
 
 def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     """The field that a value, or a column of them, would fit.  RecordError if none can be told."""
+    if isinstance(value, Stored) and rows and (dtype := dtype_name(value.dtype or "")):
+        return with_meaning(name, dtype, value.shape[1:])
     shape, leaf = _nested_shape(name, value, record)
     if isinstance(leaf, (str, bytes)):
         kind = "text" if isinstance(leaf, str) else "bytes"

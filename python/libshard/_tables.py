@@ -12,13 +12,12 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ._description import Field
-from ._errors import ArgumentError, MismatchError, of_system
+from ._errors import ArgumentError, MismatchError
 from ._options import show, stack_level
 from ._schema import SchemaLike, dtype_name, parse
 
@@ -79,33 +78,6 @@ def is_table(source: Any) -> bool:
     return module_of(source) in _READERS and hasattr(source, "columns") and hasattr(source, "shape")
 
 
-def read_table(path: str | os.PathLike[str]) -> Any:
-    """The table in a file of Parquet or Arrow, in memory; a file of Arrow is mapped."""
-    name = os.fspath(path)
-    try:
-        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError:
-        refuse(f"{name}: reading it needs pyarrow", "pip install pyarrow")
-    try:
-        os.stat(name)
-        if name.lower().endswith(".parquet"):
-            return parquet.read_table(name)
-        mapped = pyarrow.memory_map(name)
-        try:
-            return pyarrow.ipc.open_file(mapped).read_all()
-        except pyarrow.ArrowInvalid:  # datasets of Hugging Face are streams
-            mapped.seek(0)
-            return pyarrow.ipc.open_stream(mapped).read_all()
-    except (pyarrow.ArrowException, OSError) as e:
-        if isinstance(e, OSError) and e.errno:
-            raise of_system(e, name) from None
-        refuse(f"{name}: pyarrow cannot read it: {e}", "compare the file with its original")
-
-
-def is_table_file(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike)) and str(source).lower().endswith((".parquet", ".arrow"))
-
-
 class _Files:
     """The files of a column of images, of which one at a time becomes an object of Python."""
 
@@ -120,7 +92,7 @@ class _Files:
         return value.as_py() if hasattr(value, "as_py") else value
 
 
-def _files(table: Any, place: int, name: str) -> Any:
+def files_of(table: Any, place: int, name: str) -> Any:
     """A column of bytes, or of Hugging Face's {"bytes", "path"}."""
     kind = module_of(table)
     if kind == "pandas":
@@ -132,7 +104,7 @@ def _files(table: Any, place: int, name: str) -> Any:
     else:
         column = table.column(place)
         dtype, missing = column.type, column.null_count
-    _refuse_nulls(name, dtype, missing, len(column))
+    refuse_nulls(name, dtype, missing, len(column))
     if not str(dtype).lower().startswith(_FILE_TYPES):
         what = f"column {show(name)} ({dtype}) is not files of images, which libshard.Image decodes"
         refuse(what, 'give their bytes, or a struct of "bytes" and "path"; arrays of pixels need a type such as u8[32,32,3]')
@@ -199,8 +171,12 @@ def module_of(source: Any) -> str:
     return type(source).__module__.partition(".")[0]
 
 
-def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Container[str] = ()) -> Packed:
-    """Read a table: all columns, or those that a schema chooses.  ``images``: columns of files."""
+def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Container[str] = (),
+               stored: Callable[[str, bool], Any] | None = None) -> Packed:
+    """Read a table: all columns, or those that a schema chooses.  ``images``: columns of files.
+
+    ``stored``: makes a column that lies in a file, by its name and whether it has files of images; the table has no rows then.
+    """
     names = _names(table)
     wanted = None if schema is None else parse(schema)
     absent = [n for n, f in (wanted or {}).items() if n not in names and not (f and f.semantic == "length")]
@@ -235,9 +211,14 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
         if wanted is not None and name not in wanted and name != is_key:
             continue
         if name in images and name != is_key:
-            columns[name] = _files(table, place, name)
+            columns[name] = files_of(table, place, name)
+            if stored is not None:
+                columns[name] = stored(name, True)
             continue
         values, found = _READERS[module_of(table)](table, place, name)
+        if stored is not None:
+            values = stored(name, False)
+            found = values.names
         found = named.get(name) if found is None else found
         if found is not None and wanted is None and name != label and name != is_key and name not in named:
             what = f"column {show(name)} is a category, and only the column 'label' may be one"
@@ -295,7 +276,7 @@ def refuse(what: str, remedy: str) -> NoReturn:
     raise ArgumentError(f"{what}; {remedy}", "bad argument")
 
 
-def _refuse_nulls(name: str, dtype: Any, missing: int, count: int) -> None:
+def refuse_nulls(name: str, dtype: Any, missing: int, count: int) -> None:
     if missing:
         refuse(
             f"column {show(name)} ({dtype}): {missing:,} of {count:,} values are missing",
@@ -327,7 +308,7 @@ def _of_pandas(table: Any, place: int, name: str) -> _Column:
     kind = getattr(dtype, "kind", "O")
     if kind in "biuf" and type(dtype).__module__.startswith("numpy"):  # NaN is a number, as everywhere
         return series.to_numpy(), None
-    _refuse_nulls(name, dtype, int(series.isna().sum()), len(series))
+    refuse_nulls(name, dtype, int(series.isna().sum()), len(series))
     if dtype.name == "category":
         return [str(value) for value in series], [str(value) for value in dtype.categories]
     if kind in "biuf" and hasattr(dtype, "numpy_dtype"):
@@ -346,12 +327,12 @@ def _of_polars(table: Any, place: int, name: str) -> _Column:
     series = table.to_series(place)
     dtype = series.dtype
     kind = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
-    _refuse_nulls(name, dtype, series.null_count(), len(series))
+    refuse_nulls(name, dtype, series.null_count(), len(series))
     if kind == "Enum":
         return series.to_list(), dtype.categories.to_list()
     if kind == "Array":
         flat = series.reshape((-1,))
-        _refuse_nulls(name, dtype, flat.null_count(), len(flat))
+        refuse_nulls(name, dtype, flat.null_count(), len(flat))
     if kind == "Boolean" or kind == "Array" or (dtype.is_numeric() and kind not in ("Decimal", "Int128", "UInt128")):
         return series.to_numpy(), None
     if kind in ("String", "Binary", "List"):
@@ -361,17 +342,17 @@ def _of_polars(table: Any, place: int, name: str) -> _Column:
     _refuse_dtype(name, dtype)
 
 
-def _of_arrow(table: Any, place: int, name: str) -> _Column:
+def arrow_column(table: Any, place: int, name: str) -> _Column:
     column = table.column(place)
     dtype = column.type
     text = str(dtype)
-    _refuse_nulls(name, dtype, column.null_count, len(column))
+    refuse_nulls(name, dtype, column.null_count, len(column))
     if text.startswith("dictionary"):
         names: list[str] = []
         for part in getattr(column, "chunks", [column]):
             names += [str(v) for v in part.dictionary.to_pylist() if v is not None and str(v) not in names]
         texts = column.to_pylist()  # a null may be one of the dictionary's values
-        _refuse_nulls(name, dtype, texts.count(None), len(texts))
+        refuse_nulls(name, dtype, texts.count(None), len(texts))
         return [str(value) for value in texts], names
     if text in ("bool", "halffloat", "float", "double") or text.startswith(("int", "uint")):
         return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), None
@@ -381,7 +362,7 @@ def _of_arrow(table: Any, place: int, name: str) -> _Column:
         while hasattr(parts.type, "list_size") and parts.type.list_size > 0:
             shape.append(parts.type.list_size)
             parts = parts.flatten()
-            _refuse_nulls(name, dtype, parts.null_count, len(parts))
+            refuse_nulls(name, dtype, parts.null_count, len(parts))
         return parts.to_numpy(zero_copy_only=False).reshape(shape), None
     if text in ("string", "large_string", "string_view", "binary", "large_binary") or text.startswith(
         ("list", "large_list", "fixed_size_binary")
@@ -390,7 +371,7 @@ def _of_arrow(table: Any, place: int, name: str) -> _Column:
     _refuse_dtype(name, dtype)
 
 
-_READERS = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
+_READERS = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": arrow_column}
 
 
 # ---- names in a dataset ----

@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,11 @@ __all__ = ["ConvertError", "index"]
 # The modules that find records, by what a user types.
 KINDS = {"tfrecord": "TFRecord files", "mds": "a folder of MosaicML Streaming", "litdata": "a folder of LitData",
          "recordio": "RecordIO of MXNet", "beton": "a .beton of FFCV", "lmdb": "an LMDB database"}  # fmt: skip
+# What is read without an index: what it is, its source in Python, and the modules that this needs.
+_PACKED = {"parquet": ("a Parquet file", "{!r}", "libshard"), "arrow": ("a file of Arrow", "{!r}", "libshard"),
+           "huggingface": ("a dataset of Hugging Face", "datasets.load_from_disk({!r})", "datasets, libshard"),
+           "hdf5": ("a file of HDF5", "{!r}", "libshard"), "zarr": ("a group of Zarr", "{!r}", "libshard")}  # fmt: skip
+_READ_BY_SHARDPACK = {"webdataset": "images", "megatron": "tokens"}
 BAD, USAGE, IO, INTERRUPTED = 1, 2, 3, 130  # as shardpack's
 _MAGIC = re.compile(
     rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n|RIFF....WEBP|GIF8|II\*\0|MM\0\*|....ftyp|BM....\0\0\0\0|P[56][ \t\r\n]", re.DOTALL
@@ -264,7 +270,8 @@ def _parser() -> argparse.ArgumentParser:
         "python -m libshard.convert", allow_abbrev=False, usage="%(prog)s KIND SRC OUT [options] [options of shardpack images]",
         description="Pack the images of another loader's dataset. They are read where they lie.",
     )  # fmt: skip
-    parser.add_argument("kind", metavar="KIND", choices=list(KINDS), help="; ".join(f"{k}: {v}" for k, v in KINDS.items()))
+    others = [*_PACKED, *_READ_BY_SHARDPACK]  # main() says what reads them
+    parser.add_argument("kind", metavar="KIND", choices=[*KINDS, *others], help="; ".join(f"{k}: {v}" for k, v in KINDS.items()))
     parser.add_argument("source", metavar="SRC", help="file or folder of the dataset")
     parser.add_argument("out", metavar="OUT", help="folder of the new dataset")
     parser.add_argument("--image", metavar="NAME", help="value that is the image [the only one that begins as an image does]")
@@ -280,6 +287,25 @@ def _say(text: str) -> None:
     print(f"libshard.convert: {text}", file=sys.stderr, flush=True)
 
 
+def _other_way(kind: str, source: str, out: str) -> str:
+    """How to pack what needs no index, to be copied."""
+    if kind in _READ_BY_SHARDPACK:
+        verb = _READ_BY_SHARDPACK[kind]
+        command = shlex.join(["shardpack", verb, source, "-o", out])
+        more = "--seq-len 1024" if verb == "tokens" else "--resize 256 --crop 224"
+        return f"{kind} needs no index: shardpack reads it as it is. Run this instead:\n    {command} {more}"
+    what, argument, modules = _PACKED[kind]
+    if kind == "parquet" and os.path.isdir(source):
+        what, modules = "a folder of Parquet files", "datasets, libshard"
+        argument, source = 'datasets.load_dataset("parquet", data_files={!r}, split="train")', os.path.join(source, "*.parquet")
+    return (
+        f"{what} needs no index: libshard.pack() reads it. Write this in Python, with the names of your columns; arrays of "
+        f"pixels of one size need no schema, so write None instead:\n    import {modules}\n"
+        '    schema = {"image": libshard.Image(resize=256, crop=224), "label": None}\n'
+        f"    libshard.pack({argument.format(source)}, schema, {out!r})"
+    )
+
+
 def _say_kept(scratch: Path) -> None:
     if scratch.exists():
         _say(f"what was unpacked is kept, and need not be unpacked again: {scratch}")
@@ -287,6 +313,9 @@ def _say_kept(scratch: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     args, rest = _parser().parse_known_args(arguments)
+    if args.kind not in KINDS:
+        _say(_other_way(args.kind, args.source, args.out))
+        return USAGE
     program = shutil.which(args.shardpack)
     if not program:
         _say(f"there is no program {args.shardpack}; say where with --shardpack PATH")

@@ -215,6 +215,11 @@ def lmdb(out, rows, page=4096):
     (out / "data.mdb").write_bytes(b"".join(pages[n] for n in sorted(pages)))
 
 
+def none_in_c(block, first, base, without):
+    """In place of _core.tfrecords(): the code in Python reads all."""
+    return [], first
+
+
 WRITERS = {"tfrecord": tfrecord, "mds": mds, "litdata": litdata, "recordio": recordio, "beton": beton, "lmdb": lmdb}
 
 
@@ -715,11 +720,11 @@ class Convert(unittest.TestCase):
         | st.lists(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=300).map(str.encode), min_size=1, max_size=3),
         max_size=5), min_size=1, max_size=4), st.booleans())  # fmt: skip
     def test_any_values_of_tfrecord(self, samples, packed):
-        """Values of one number or text go a short way: they are what a way that reads all lists finds, and what was written."""
+        """They are what was written, and C finds what Python finds."""
         shutil.rmtree("values", ignore_errors=True)
         tfrecord(pathlib.Path("values"), [{"": b"x"} | row | {"i": b"\xff\xd8\xff"} for row in samples], packed)
         got = index("tfrecord", "values", image="i", no_label=True)
-        with mock.patch.object(_from_tfrecord, "_simple", return_value=None):
+        with mock.patch.object(_core, "tfrecords", none_in_c):
             self.assertEqual(got, index("tfrecord", "values", image="i", no_label=True))
         for row, sample in zip(got, samples[0::2] + samples[1::2], strict=True):
             for name, values in sample.items():
@@ -727,6 +732,39 @@ class Convert(unittest.TestCase):
                     continue
                 texts = [v.decode() if isinstance(v, bytes) else v for v in values]
                 self.assertEqual(row[name], texts[0] if len(texts) == 1 else texts)
+
+    @given(samples=st.lists(st.dictionaries(st.text(max_size=9), st.one_of(
+        st.lists(st.binary(max_size=150), max_size=3), st.lists(st.floats(width=32), max_size=3),
+        st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=3)), max_size=5), min_size=1, max_size=5),
+        packed=st.booleans(), damage=st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=2)), max_size=2))  # fmt: skip
+    def test_tfrecord_in_c_and_in_python(self, samples, packed, damage):
+        """The same values or the same sentence, also of bytes that are not an Example and have the right CRC."""
+        data, taken = b"", 0
+        for i, sample in enumerate(samples):
+            record = bytearray(example({name: values or [b""] for name, values in sample.items()}, packed))
+            for at, other in damage if i == len(samples) - 1 else ():
+                record[at : at + 1] = other
+            head = struct.pack("<Q", len(record))
+            data += head + crc(head) + record + crc(record)
+        pathlib.Path("twin.tfrecord").write_bytes(data)
+        real = _core.tfrecords
+
+        def fast(*given):
+            nonlocal taken
+            values, after = real(*given)
+            taken += len(values)
+            return values, after
+
+        found = []
+        for read in fast, none_in_c:
+            source = convert.Source(pathlib.Path(), [], frozenset(["w"]))
+            try:
+                with mock.patch.object(_core, "tfrecords", read), convert.File(source, "twin.tfrecord") as f:
+                    found.append(repr(list(_from_tfrecord._records(source, f))))
+            except convert.ConvertError as e:
+                found.append(str(e))
+        self.assertEqual(*found)
+        self.assertGreaterEqual(taken, len(samples) - 1)
 
     def test_frames_in_parts_are_bad_input(self):
         out = pathlib.Path("parts")
@@ -767,6 +805,25 @@ class Convert(unittest.TestCase):
         self.assertEqual(pathlib.Path("mine.jsonl").read_text(), "kept")
         self.assertEqual(run("mds", "prog", "no", "--table", "mine.jsonl/x.jsonl")[0], 3)
         self.assertEqual([name for name in os.listdir() if name.startswith(".tmp.")], [])
+
+    def test_what_needs_no_index(self):
+        """The lines that it shows are code."""
+        for kind in "parquet", "arrow", "huggingface", "hdf5", "zarr":
+            code, said = run(kind, "it's", "new")
+            self.assertEqual((code, "libshard.pack() reads it" in said), (2, True), said)
+            lines = [line.strip() for line in said.splitlines()[1:]]
+            self.assertEqual(len(lines), 3)
+            seen = []
+            fake = mock.Mock(**{"load_from_disk": lambda path: path})
+            with mock.patch.dict(sys.modules, {"datasets": fake}), mock.patch.object(libshard, "pack", lambda *a: seen.append(a)):
+                exec("\n".join(lines), {})
+            self.assertEqual([seen[0][0], seen[0][2]], ["it's", "new"])
+            self.assertIsInstance(seen[0][1]["image"], libshard.Image)
+        self.assertIn("data_files='src/*.parquet'", run("parquet", "src", "new")[1])
+        for kind, verb in ("webdataset", "images"), ("megatron", "tokens"):
+            code, said = run(kind, "a b", "new")
+            self.assertEqual((code, f"shardpack {verb} 'a b' -o new --" in said), (2, True), said)
+        self.assertFalse(os.path.exists("new"))
 
     def test_any_damage(self):
         """Of each format: places are within their files, or there is a sentence; and what has a hash is never wrong."""

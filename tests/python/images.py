@@ -340,6 +340,31 @@ class Images(unittest.TestCase):
         self.assertEqual(run.returncode, 2)
         self.assertIn(b"--memory 77: Bad file descriptor", run.stderr)
 
+    def test_the_program_is_interrupted(self):
+        """It exits with 130, as all verbs do: while it waits for an image, within one, and while nobody reads its answers."""
+        command = [PACK, "decode", "--resize", "64", "--crop", "64"]
+        asked = [len(d).to_bytes(8, "little") + d for d in (f.read_bytes() for f in self.files)]
+        pathlib.Path("many").write_bytes(b"".join(asked) * 99)  # whose pixels are more than a pipe holds
+        for given in b"", asked[0], asked[0][:99], open("many", "rb"):
+            for number in (signal.SIGTERM, signal.SIGINT):
+                is_file = not isinstance(given, bytes)
+                with subprocess.Popen(command, stdin=given if is_file else subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, bufsize=0) as run:  # fmt: skip
+                    said = b""
+                    while not said.endswith(b"\n"):  # then it listens to signals
+                        said += run.stdout.read(1)
+                    if not is_file:
+                        run.stdin.write(given)
+                    run.send_signal(number)
+                    self.assertEqual((run.wait(60), run.stderr.read()), (130, b""), (given, number))
+            if is_file:
+                given.close()
+        self.assertEqual(subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode, 0)
+        folder = os.open(".", os.O_RDONLY)
+        run = subprocess.run(command, stdin=folder, capture_output=True)
+        os.close(folder)
+        self.assertEqual((run.returncode, b"stdin: Is a directory" in run.stderr), (3, True), run.stderr)
+
     def test_interrupted(self):
         def interrupt():
             self.assertEqual(len(children()), 1)

@@ -38,6 +38,7 @@
 #include "tools/common/cli.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
+#include "tools/common/signals.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
@@ -127,7 +128,7 @@ static int answer(char kind, const char *sentence, size_t sentence_bytes, const 
 	while (at < end) {
 		ssize_t n = writev(STDOUT_FILENO, at, (int)(end - at));
 
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && errno == EINTR && !interrupted())
 			continue;
 		if (n < 0)
 			return fail(EXIT_IO, "stdout: %s", strerror(errno));
@@ -178,7 +179,7 @@ static void places_close(struct places *p)
 		free(p->at);
 }
 
-/* Until stdin ends, which it may do between two images only. */
+/* Until stdin ends, which it may do between two images only, or a signal asks to stop. */
 static int decode_all(struct pictures *p, const struct shard_field *f, int fd)
 {
 	uint8_t head[8], *data = NULL;
@@ -188,7 +189,7 @@ static int decode_all(struct pictures *p, const struct shard_field *f, int fd)
 	size_t got;
 	int rc = EXIT_DONE;
 
-	while (rc == EXIT_DONE && (got = fread(head, 1, sizeof(head), stdin)) != 0) {
+	while (rc == EXIT_DONE && !interrupted() && (got = fread(head, 1, sizeof(head), stdin)) != 0) {
 		struct verdict v = {.outcome = OUTCOME_RECORD};
 		struct picture made = {0};
 		uint8_t *pixels;
@@ -204,7 +205,8 @@ static int decode_all(struct pictures *p, const struct shard_field *f, int fd)
 			data = xrealloc(data, capacity, 1);
 		}
 		if (got != sizeof(head) || fread(data, 1, bytes, stdin) != bytes) {
-			rc = fail(EXIT_BAD, "stdin: ends within an image");
+			if (!interrupted() && !ferror(stdin))
+				rc = fail(EXIT_BAD, "stdin: ends within an image");
 			break;
 		}
 		/* Now, since the program learns how large an image is by our first line. */
@@ -219,6 +221,10 @@ static int decode_all(struct pictures *p, const struct shard_field *f, int fd)
 		}
 		pictures_give_back(p);
 	}
+	if (rc == EXIT_DONE && interrupted())
+		rc = EXIT_INTERRUPTED;
+	else if (rc == EXIT_DONE && ferror(stdin))
+		rc = fail(EXIT_IO, "stdin: %s", strerror(errno));
 	text_free(&loss);
 	free(data);
 	places_close(&places);

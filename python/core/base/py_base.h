@@ -140,6 +140,11 @@ static inline uint64_t number_of_item(const char *at, Py_ssize_t bytes, bool is_
 
 PyObject *crc32c(PyObject *self, PyObject *args);
 bool crc32c_is_fast(void); /* by the processor's instruction; CRC32C_IS_FAST of the module */
+uint32_t crc32c_of(const uint8_t *at, size_t bytes);
+
+/* ---- py_tfrecord.c: tfrecords(data, first, base, without) of the module ---- */
+
+PyObject *tfrecords(PyObject *self, PyObject *args);
 
 /* ---- py_view.c: a schema, described to Python ---- */
 

@@ -65,11 +65,28 @@ bool crc32c_is_fast(void)
 	return cpu_has_crc32();
 }
 
+static uint32_t crc_of(const uint8_t *at, size_t bytes, bool slow)
+{
+	pthread_once(&once, prepare);
+#ifdef __x86_64__
+	if (!slow && crc32c_is_fast())
+		return ~by_instruction(UINT32_MAX, at, bytes);
+#else
+	(void)slow;
+#endif
+	return ~by_table(UINT32_MAX, at, bytes);
+}
+
+uint32_t crc32c_of(const uint8_t *at, size_t bytes)
+{
+	return crc_of(at, bytes, false);
+}
+
 PyObject *crc32c(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	Py_buffer in;
 	Py_ssize_t first = 0, last = PY_SSIZE_T_MAX;
-	uint32_t crc = UINT32_MAX;
+	uint32_t crc;
 	const uint8_t *at;
 	size_t bytes;
 	int slow = 0;
@@ -81,12 +98,7 @@ PyObject *crc32c(PyObject *Py_UNUSED(self), PyObject *args)
 	first = first < 0 ? 0 : first;
 	bytes = first < last ? (size_t)(last - first) : 0;
 	at = (const uint8_t *)in.buf + (bytes ? first : 0);
-	pthread_once(&once, prepare);
-	slow = slow || !crc32c_is_fast();
-	Py_BEGIN_ALLOW_THREADS if (slow) crc = by_table(crc, at, bytes);
-#ifdef __x86_64__
-	else crc = by_instruction(crc, at, bytes);
-#endif
+	Py_BEGIN_ALLOW_THREADS crc = crc_of(at, bytes, slow);
 	Py_END_ALLOW_THREADS PyBuffer_Release(&in);
-	return PyLong_FromUnsignedLong(~crc & UINT32_MAX);
+	return PyLong_FromUnsignedLong(crc);
 }

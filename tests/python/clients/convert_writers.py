@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the images below a folder with a format's own writer, TIMES times.
+"""Write the images below a folder with a format's own writer.
 
-    convert_writers.py KIND FOLDER OUT [TIMES]
+    convert_writers.py KIND FOLDER OUT [CROP]
+
+CROP: of those that are pixels of one size, how many, as shardpack images --crop CROP cuts them out [56]
 """
 
 import importlib.machinery
@@ -32,11 +34,16 @@ def tfrecord(out, rows):
         writer.close()
 
 
+def limit(rows):
+    """Bytes of a shard: some shards of any number of images."""
+    return max(1 << 16, sum(len(image) for image, _, _ in rows) // 20)
+
+
 def mds(out, rows):
     from streaming import MDSWriter
 
     columns = {"image": "bytes", "label": "int", "caption": "str", "score": "float32", "meta": "json"}
-    with MDSWriter(out=str(out), columns=columns, hashes=["sha1", "xxh64"], size_limit=1 << 16) as writer:
+    with MDSWriter(out=str(out), columns=columns, hashes=["sha1", "xxh64"], size_limit=limit(rows)) as writer:
         for image, label, caption in rows:
             writer.write({"image": image, "label": label, "caption": caption, "score": 1.5, "meta": {"n": label}})
 
@@ -45,7 +52,7 @@ def mds_zstd(out, rows):
     from streaming import MDSWriter
 
     columns = {"image": "bytes", "label": "int"}
-    with MDSWriter(out=str(out), columns=columns, hashes=["sha1"], compression="zstd:3", size_limit=1 << 20) as writer:
+    with MDSWriter(out=str(out), columns=columns, hashes=["sha1"], compression="zstd:3", size_limit=limit(rows)) as writer:
         for image, label, _ in rows:
             writer.write({"image": image, "label": label})
 
@@ -132,19 +139,113 @@ def beton(out, rows, mode="raw"):
     DatasetWriter(str(out / "train.beton"), fields, num_workers=2).from_indexed_dataset(Source())
 
 
+def beton_jpg(out, rows):  # files of images, which FFCV has made
+    beton(out, rows, "jpg")
+
+
 def lmdb(out, rows):
     import lmdb
 
-    with lmdb.open(str(out), map_size=1 << 30) as env, env.begin(write=True) as transaction:
+    with lmdb.open(str(out), map_size=1 << 32) as env, env.begin(write=True) as transaction:
         for i, (image, _, _) in enumerate(rows):
             transaction.put(b"%08d" % i, image)
 
 
+def webdataset(out, rows):
+    from webdataset import ShardWriter
+
+    out.mkdir()
+    with ShardWriter(str(out / "train-%03d.tar"), maxcount=max(7, len(rows) // 8), verbose=0) as writer:
+        for i, (image, label, _) in enumerate(rows):
+            writer.write({"__key__": f"{i:06}", "jpg": image, "cls": label})
+
+
+def features():
+    import datasets
+
+    names = sorted({p.parent.name for p in paths})
+    return datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=names),
+                              "caption": datasets.Value("string")})  # fmt: skip
+
+
+def hugging_face(rows):
+    import datasets
+
+    columns = {"image": [{"bytes": image, "path": None} for image, _, _ in rows], "label": [label for _, label, _ in rows],
+               "caption": [caption for _, _, caption in rows]}  # fmt: skip
+    return datasets.Dataset.from_dict(columns, features=features())
+
+
+def huggingface(out, rows):
+    hugging_face(rows).save_to_disk(str(out))
+
+
+def parquet(out, rows):
+    hugging_face(rows).to_parquet(str(out))
+
+
+def parquet_folder(out, rows):
+    out.mkdir()
+    for k in range(2):
+        hugging_face(rows[k * len(rows) // 2 : (k + 1) * len(rows) // 2]).to_parquet(str(out / f"train-{k:05}-of-00002.parquet"))
+
+
+def parquet_plain(out, rows):  # a column of bytes, as pyarrow and pandas write it
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({"image": [image for image, _, _ in rows], "label": [label for _, label, _ in rows]})
+    pyarrow.parquet.write_table(table, str(out), row_group_size=1000)
+
+
+def arrow(out, rows):
+    import pyarrow
+
+    table = pyarrow.table({"image": [image for image, _, _ in rows], "label": [label for _, label, _ in rows]})
+    with pyarrow.OSFile(str(out), "wb") as file, pyarrow.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1000)
+
+
+def hdf5(out, rows):
+    import h5py
+    import numpy
+
+    with h5py.File(out, "w") as file:
+        images = file.create_dataset("image", (len(rows),), h5py.vlen_dtype(numpy.uint8))
+        for i, (image, _, _) in enumerate(rows):
+            images[i] = numpy.frombuffer(image, numpy.uint8)
+        file["label"] = [label for _, label, _ in rows]
+
+
+def zarr(out, rows):  # which has no image files in an array: pixels of one size, by Pillow
+    import numpy
+    import zarr
+
+    group = zarr.open_group(str(out), mode="w")
+    images = group.create_array("image", shape=(len(rows), crop, crop, 3), chunks=(64, crop, crop, 3), dtype="u1")
+    for first in range(0, len(rows), 64):
+        images[first : first + 64] = numpy.stack([square(pixels_of(image)) for image, _, _ in rows[first : first + 64]])
+    group.create_array("label", data=numpy.array([label for _, label, _ in rows]))
+
+
+def square(image):
+    """As shardpack does with --crop and --resize 8/7 of that."""
+    import numpy
+    from PIL import Image
+
+    side, (width, height) = crop * 8 // 7, image.size
+    size = (side, side * height // width) if width <= height else (side * width // height, side)
+    image = numpy.asarray(image.resize(size, Image.Resampling.BILINEAR))
+    top, left = round((image.shape[0] - crop) / 2), round((image.shape[1] - crop) / 2)
+    return image[top : top + crop, left : left + crop]
+
+
 if __name__ == "__main__":
-    kind, folder, out, times = (sys.argv[1:] + ["1"])[:4]
-    if kind not in ("recordio", "beton"):
+    kind, folder, out, crop = (sys.argv[1:] + ["56"])[:4]
+    crop = int(crop)
+    if kind.startswith(("mds", "litdata")):
         without_torchvision()
     paths = sorted(pathlib.Path(folder).glob("*/*"))
     classes = sorted({p.parent.name for p in paths})
     rows = [(p.read_bytes(), classes.index(p.parent.name), f"picture {i}") for i, p in enumerate(paths)]
-    globals()[kind](pathlib.Path(out), rows * int(times))
+    globals()[kind](pathlib.Path(out), rows)

@@ -4,8 +4,13 @@
 import datetime
 import decimal
 import json
+import os
+import pathlib
+import pickle
+import shutil
 import unittest
 import warnings
+from unittest import mock
 
 import libshard
 import numpy as np
@@ -13,6 +18,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
+from libshard import _table_files
 
 ROWS = 500
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table,
@@ -25,6 +31,15 @@ def wide():
     whole = {f"count_{i}": rng.integers(-9, 9, ROWS) for i in range(20)}
     return {**floats, **whole, "label": rng.integers(0, 3, ROWS), "name": [f"row {i}é" for i in range(ROWS)],
             "good": rng.random(ROWS) < 0.5, "weight": rng.random(ROWS).astype("f4")}  # fmt: skip
+
+
+def keep_peak(i, row):
+    """A key.  Now and then it writes how many KiB this process has that are not pages of a file."""
+    if i % 500 == 0:
+        status = pathlib.Path("/proc/self/status").read_text()
+        with open("peak", "a") as f:
+            f.write(status.partition("RssAnon:")[2].split()[0] + "\n")
+    return str(i)
 
 
 class Tables(unittest.TestCase):
@@ -232,6 +247,94 @@ class Tables(unittest.TestCase):
             self.refuse(path, f"{path}: pyarrow cannot read it")
         with self.assertRaisesRegex(libshard.NotFoundError, "none.parquet"):
             self.pack("none.parquet")
+
+    def written(self, table, rows):
+        """Files of it: Parquet in row groups, Arrow in record batches, and a stream of these."""
+        pyarrow.parquet.write_table(table, "groups.parquet", row_group_size=rows)
+        with pa.OSFile("file.arrow", "wb") as f, pa.ipc.new_file(f, table.schema) as writer:
+            writer.write_table(table, max_chunksize=rows)
+        with pa.OSFile("stream.arrow", "wb") as f, pa.ipc.new_stream(f, table.schema) as writer:
+            writer.write_table(table, max_chunksize=rows)
+        return "groups.parquet", "file.arrow", "stream.arrow"
+
+    def test_groups_of_rows_are_read_by_the_workers_that_need_them(self):
+        columns = wide() | {"list": [[i, i + 1, 2] for i in range(ROWS)], "bytes": [b"x" * (i % 9) for i in range(ROWS)],
+                            "a": np.arange(ROWS), "a.b": [f"{i}" for i in range(ROWS)]}  # fmt: skip
+        columns["label"] = pa.DictionaryArray.from_arrays(pa.array(np.arange(ROWS) % 3), ["cat", "dog", "owl"])
+        fixed = pa.FixedSizeListArray.from_arrays(pa.array(np.arange(ROWS * 6, dtype="f4")), 6)
+        table = pa.table(columns | {"fixed": fixed})
+        for options in {}, {"order": "shuffle", "seed": 3}:
+            want = self.pack(table, key="a.b", shard_records=90, **options)
+            for path in self.written(table, 64):
+                for workers in (None, 0, 1, 2, 7) if not options else (2,):
+                    got = self.pack(path, key="a.b", shard_records=90, workers=workers, **options)
+                    self.assertEqual((got.id, got.classes), (want.id, ["cat", "dog", "owl"]), (path, workers, options))
+        for rows in 1, 7, 500:  # groups may have any size
+            for path in self.written(table, rows):
+                self.assertEqual(self.pack(path, key="a.b", shard_records=90).id, self.pack(table, key="a.b", shard_records=90).id)
+
+    def test_names_of_a_category_are_those_of_all_groups(self):
+        parts = [pa.table({"label": pa.array(texts).dictionary_encode(), "x": [1.5, 2.5]})
+                 for texts in (["cat", "dog"], ["owl", "cat"], ["dog", "owl"])]  # fmt: skip
+        table = pa.concat_tables(parts)
+        with pa.OSFile("names.arrow", "wb") as f, pa.ipc.new_stream(f, table.schema) as writer:
+            for part in parts:
+                writer.write_table(part)
+        with pyarrow.parquet.ParquetWriter("names.parquet", table.schema) as writer:
+            for part in parts:
+                writer.write_table(part)
+        for source in table, "names.arrow", "names.parquet":
+            for workers in None, 2:
+                ds = self.pack(source, workers=workers, shard_records=2)
+                self.assertEqual(([ds[i]["label"] for i in range(6)], ds.classes), ([0, 1, 2, 0, 1, 2], ["cat", "dog", "owl"]))
+
+    def test_a_null_in_the_last_group_is_refused(self):
+        for column in [1.0] * 99 + [None], ["x"] * 99 + [None], [[1, 2]] * 99 + [None], [[1, 2]] * 99 + [[1, None]]:
+            table = pa.table({"x": pa.array(column), "y": np.arange(100)})
+            with self.assertRaises(libshard.Error) as whole:
+                self.pack(table)
+            for path in self.written(table, 10):
+                for statistics in (True, False) if path.endswith("parquet") else (True,):
+                    if not statistics:
+                        pyarrow.parquet.write_table(table, path, row_group_size=10, write_statistics=False)
+                    with self.assertRaises(libshard.Error) as e:
+                        self.pack(path)
+                    said = str(e.exception).replace("element", "item")  # Parquet's name for what a list has
+                    self.assertEqual(said[:30], str(whole.exception)[:30], (path, statistics))
+
+    def test_memory_of_a_worker(self):
+        """A worker has groups of the file, not all of it; a table in memory goes to each worker, which shows that this measures."""
+        def most(source):
+            pathlib.Path("peak").write_text("0\n")
+            self.pack(source, key=keep_peak, workers=2, shard_records=25_000)
+            return max(map(int, pathlib.Path("peak").read_text().split()))
+
+        flat = pa.array(np.random.default_rng(1).random(150_000 * 128))  # 146 MiB
+        table = pa.table({"x": pa.FixedSizeListArray.from_arrays(flat, 128)})
+        whole = most(table)
+        for path in self.written(table, 2_000):
+            self.assertLess(most(path), whole - (73 << 10), path)
+
+    def test_a_group_that_is_damaged_and_a_file_that_changes(self):
+        table = pa.table({"x": np.random.default_rng(1).random(1000), "name": [f"row {i}" for i in range(1000)]})
+        pyarrow.parquet.write_table(table, "bad.parquet", row_group_size=100, compression="zstd", write_page_checksum=True)
+        place = pyarrow.parquet.ParquetFile("bad.parquet").metadata.row_group(7).column(0).data_page_offset
+        with open("bad.parquet", "r+b") as f:
+            f.seek(place + 200)
+            f.write(bytes(300))
+        for workers in None, 0, 2:
+            with self.assertRaisesRegex(libshard.Error, "bad.parquet: pyarrow cannot read it"):
+                libshard.pack("bad.parquet", None, "bad", workers=workers, shard_records=300)
+            self.assertFalse(os.path.exists("bad/dataset.manifest"))
+            shutil.rmtree("bad", ignore_errors=True)
+        pyarrow.parquet.write_table(table, "new.parquet", row_group_size=100)
+        file = _table_files.TableFile("new.parquet")
+        column = pickle.dumps(_table_files.StoredColumn(file, "x", False))
+        self.assertLess(len(column), 4096)
+        self.assertEqual(pickle.loads(column)[150], table["x"][150].as_py())
+        pyarrow.parquet.write_table(table.slice(1), "new.parquet", row_group_size=100)
+        with self.assertRaisesRegex(libshard.MismatchError, "new.parquet: was changed while it is packed"):
+            pickle.loads(column)[150]
 
     def test_what_was_exported_is_packed_again(self):
         rng = np.random.default_rng(5)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of Parquet and Arrow as columns, of which a group of rows is in memory at a time.
+
+A group is a row group of Parquet, or a record batch of Arrow.  Each process opens the file for itself
+when it first reads, so no handle crosses a fork, and a worker reads only the groups of its shards.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from itertools import accumulate
+from typing import Any
+
+from ._errors import MismatchError, of_system
+from ._schema import Stored
+from ._tables import SourceFile, arrow_column, files_of, refuse, refuse_nulls
+
+
+def is_table_file(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike)) and str(source).lower().endswith((".parquet", ".arrow"))
+
+
+@contextlib.contextmanager
+def _reading(path: str) -> Iterator[Any]:
+    try:
+        pyarrow, _ = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        refuse(f"{path}: reading it needs pyarrow", "pip install pyarrow")
+    try:
+        yield pyarrow
+    except (pyarrow.ArrowException, OSError) as e:
+        if isinstance(e, OSError) and e.errno:
+            raise of_system(e, path) from None
+        refuse(f"{path}: pyarrow cannot read it: {e}", "compare the file with its original")
+
+
+class TableFile(SourceFile):
+    """A file of a table, open in the process that uses it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.shown = path
+        self.handle: Any = None  # a ParquetFile, a reader of record batches, or a list of these
+        self.pid = 0
+        with _reading(path):
+            self.said = self.state()
+        handle = self.open()
+        self.is_parquet = hasattr(handle, "num_row_groups")
+        self.schema = handle.schema_arrow if self.is_parquet else handle[0].schema if isinstance(handle, list) else handle.schema
+        if self.is_parquet:
+            sizes = [handle.metadata.row_group(g).num_rows for g in range(handle.num_row_groups)]
+        else:
+            with _reading(path):
+                sizes = [self._batch(g).num_rows for g in range(self._batch_count())]
+        self.ends: list[int] = [*accumulate(sizes)]  # of each group, the row behind it
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "handle": None}
+
+    def _batch_count(self) -> int:
+        return len(self.handle) if isinstance(self.handle, list) else self.handle.num_record_batches
+
+    def open(self) -> Any:
+        if self.handle is not None and self.pid == os.getpid():
+            return self.handle
+        with _reading(self.shown) as pyarrow:
+            if self.state() != self.said:
+                raise MismatchError(f"{self.shown}: was changed while it is packed; call pack() again", "changed")
+            if self.path.lower().endswith(".parquet"):
+                self.handle = pyarrow.parquet.ParquetFile(self.path)
+            else:
+                mapped = pyarrow.memory_map(self.path)
+                is_file = mapped.read(6) == b"ARROW1"
+                mapped.seek(0)
+                if is_file:
+                    self.handle = pyarrow.ipc.open_file(mapped)
+                else:  # datasets of Hugging Face are streams
+                    table = pyarrow.ipc.open_stream(mapped).read_all()
+                    self.handle = table.to_batches() or [pyarrow.RecordBatch.from_pylist([], table.schema)]
+            self.pid = os.getpid()
+        return self.handle
+
+    def release(self) -> None:
+        self.handle = None
+
+    def read(self, group: int, name: str) -> Any:
+        """A column of a group as a table."""
+        handle = self.open()
+        with _reading(self.shown) as pyarrow:
+            if self.is_parquet:
+                return handle.read_row_group(group, columns=[name], use_threads=False)
+            return pyarrow.Table.from_batches([self._batch(group)]).select([name])
+
+    def _batch(self, group: int) -> Any:
+        handle = self.open()
+        return handle[group] if isinstance(handle, list) else handle.get_batch(group)
+
+    def table(self, shuffled: bool) -> tuple[Any, Callable[[str, bool], Any] | None]:
+        """What pack_table() takes.  Rows in any order, or none at all, come from memory, since each may need another group."""
+        if not shuffled and self.ends and self.ends[-1]:
+            return self.schema.empty_table(), functools.partial(StoredColumn, self)
+        with _reading(self.shown) as pyarrow:
+            if self.is_parquet:
+                return self.open().read(), None
+            return pyarrow.Table.from_batches([*map(self._batch, range(self._batch_count()))], self.schema), None
+
+    def missing(self, name: str) -> int:
+        """How many values of a column are null.  Statistics may say that there are none."""
+        if self.is_parquet:
+            metadata = self.open().metadata
+            counts = dict[str, list[int]]()
+            for group in map(metadata.row_group, range(metadata.num_row_groups)):
+                for column in map(group.column, range(group.num_columns)):
+                    known = column.statistics is not None and column.statistics.has_null_count
+                    counts.setdefault(column.path_in_schema, []).append(column.statistics.null_count if known else -1)
+            # a null of the column is a null of each of its leaves
+            if any((path + ".").startswith(name + ".") and not any(found) for path, found in counts.items()):
+                return 0
+        return sum(self.read(group, name).column(name).null_count for group in range(len(self.ends)))
+
+
+class StoredColumn(Stored):
+    """A column of a file.  ``image``: its values are files of images, of which one at a time becomes an object of Python."""
+
+    def __init__(self, file: TableFile, name: str, image: bool) -> None:
+        self.file, self.name, self.image = file, name, image
+        self.kept: tuple[int, Any] = -1, None  # a group, and its values
+        dtype = file.schema.field(name).type
+        refuse_nulls(name, dtype, file.missing(name), len(self))
+        self.names: list[str] | None = None  # of a category
+        if image or not str(dtype).startswith("dictionary"):
+            first = self._group(0)
+        else:  # the groups have different ones
+            self.names = []
+            for group in range(len(file.ends)):
+                _, found = arrow_column(file.read(group, name), 0, name)
+                self.names += [text for text in found or () if text not in self.names]
+            first = []
+        if hasattr(first, "dtype"):
+            self.dtype, self.ndim, self.shape = first.dtype, first.ndim, (len(self), *first.shape[1:])
+        self.kept = -1, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "kept": (-1, None)}
+
+    def __len__(self) -> int:
+        return self.file.ends[-1]
+
+    def _group(self, group: int) -> Any:
+        if self.kept[0] != group:
+            self.kept = -1, None  # two of them need not be in memory
+            table = self.file.read(group, self.name)
+            place = table.column_names.index(self.name)  # "a" also reads a column that is called "a.b"
+            values = files_of(table, place, self.name) if self.image else arrow_column(table, place, self.name)[0]
+            self.kept = group, values
+        return self.kept[1]
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, list):
+            return self._joined([self[row : row + 1] for row in rows])
+        if not isinstance(rows, slice):
+            if not 0 <= rows < len(self):
+                raise IndexError(rows)
+            group = bisect.bisect_right(self.file.ends, rows)
+            return self._group(group)[rows - self._begin(group)]
+        first, stop, _ = rows.indices(len(self))
+        parts: list[Any] = []
+        while first < stop or not parts:
+            group = min(bisect.bisect_right(self.file.ends, first), len(self.file.ends) - 1)
+            begin = self._begin(group)
+            parts.append(self._group(group)[first - begin : stop - begin])
+            first = self.file.ends[group]
+        return self._joined(parts)
+
+    def _begin(self, group: int) -> int:
+        return self.file.ends[group - 1] if group else 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for group in range(len(self.file.ends)):
+            yield from self._group(group)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        if len(parts) == 1:
+            return parts[0]
+        if self.dtype is not None:
+            return import_module("numpy").concatenate(parts)
+        return [value for part in parts for value in part]
