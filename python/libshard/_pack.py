@@ -293,7 +293,7 @@ class _Plan:
             return None
         if label in fields and (f := fields[label]) is not None and f.semantic != "label":
             return None
-        names = getattr(self.features.get(label), "names", None) or getattr(self.source, "classes", None)
+        names = getattr(self.features.get(label), "names", None) or getattr(_named_by(self.source, label), "classes", None)
         if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
             return None
         known = self.features or (self.source if self.is_columns else None)
@@ -562,6 +562,14 @@ class _Plan:
                 {name: _take(column, rows) for name, column in columns.items()}, keys and _take(keys, rows)
             )
             show(len(writer))
+
+
+def _named_by(source: Any, label: str) -> Any:
+    """Of a selection or a zip, the dataset whose classes the label has; None: an array beside it has the label."""
+    if isinstance(source, Zip) and label in source.columns:
+        column, field = source.columns[label]
+        return column if field else None
+    return source.dataset if isinstance(source, (Selection, Zip)) else source
 
 
 def _item(record: Mapping[str, Any], key: str, what: str) -> Any:

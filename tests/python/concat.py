@@ -269,6 +269,21 @@ class Concatenations(unittest.TestCase):
         for batch in libshard.Loader(both, 4, transform=[transform, lambda batch: batch], seed=1):
             self.assertEqual(np.asarray(batch["image"])[:, 0, 0, 0].tolist(), batch.index.tolist())
 
+    def test_packed_again_it_keeps_its_classes(self):
+        """So do a selection and a zip.  An array that is the label beside a dataset has no names."""
+        one, two = self.parts[3], self.parts[3].select(range(9))
+        numbers = libshard.pack({"number": np.arange(53)}, None, "beside")
+        labels = libshard.pack({"label": np.arange(53) % 2}, None, "labels", classes=["x", "y"])
+        for n, (source, want) in enumerate((
+            (two, CLASSES), (self.both, CLASSES), (self.both.where(label=1), CLASSES),
+            (libshard.zip(one, number=np.arange(53)), CLASSES), (libshard.zip(two, numbers), CLASSES),
+            (libshard.zip(numbers, labels), ["x", "y"]), (libshard.zip(numbers, label=np.arange(53)), []),
+        )):  # fmt: skip
+            for workers in (None, 0):
+                again = libshard.pack(source, {"label": None}, f"named{n}{workers}", workers=workers)
+                self.assertEqual(again.classes, want, n)
+                self.assertEqual([r["label"] for r in again], [r["label"] for r in source])
+
     def test_any_parts(self):
         draw = random.Random(int(os.environ.get("SEED", "7")))
         for _ in range(30):
@@ -284,6 +299,9 @@ class Concatenations(unittest.TestCase):
         a, b = self.parts[0], libshard.pack([{"x": 1}], None, "other")
         with self.assertRaisesRegex(libshard.MismatchError, "pack both with the same fields"):
             a + b
+        for source in (self.both, self.both.where(label=[0, 1])):
+            with self.assertRaisesRegex(TypeError, r"balanced\(<libshard.*libshard.pack\(both, both.dataset.schema, out\)"):
+                libshard.balanced(source)
         swapped = [libshard.pack([dict(zip(names, (1, 2)))] * 2, None, "".join(names)) for names in ("xy", "yx")]
         with self.assertRaisesRegex(libshard.MismatchError, r"xy has the fields \['x', 'y'\], and yx .*\.pack\(b, a\.schema"):
             swapped[0] + swapped[1]
