@@ -507,7 +507,19 @@ class _Plan:
     def _key(self, i: int, sample: Any, record: Mapping[str, Any]) -> str | None:
         if self.key is None:
             return None
-        return _item(record, self.key, f"sample {i}") if isinstance(self.key, str) else self.key(i, sample)
+        return _item(record, self.key, f"sample {i}") if isinstance(self.key, str) else self._call_key(i, sample)
+
+    def _call_key(self, i: int, sample: Any) -> str:
+        assert callable(self.key)
+        try:
+            return self.key(i, sample)
+        except KeyError as e:
+            there = f", which has {show(list(sample))}" if isinstance(sample, Mapping) else ""
+            raise RecordError(
+                f"sample {i}: the function key= asks for {e}, and raised KeyError; it gets the number and the sample"
+                f"{there}; with a schema, the columns of a table or a file are those that it names",
+                "bad argument",
+            ) from e
 
     def _keys(self, columns: Mapping[str, Any], first: int) -> list[str] | None:
         if self.key is None:
@@ -515,7 +527,7 @@ class _Plan:
         if isinstance(self.key, str):
             return list(_item(columns, self.key, "the source" if self.is_columns else "a batch"))
         count = count_rows(columns)
-        return [self.key(first + i, {name: column[i] for name, column in columns.items()}) for i in range(count)]
+        return [self._call_key(first + i, {name: column[i] for name, column in columns.items()}) for i in range(count)]
 
     # ---- columns ----
 
@@ -545,7 +557,7 @@ class _Plan:
             return None
         if isinstance(self.key, str):
             return list(_take(_item(self.source, self.key, "the source"), rows))
-        return [self.key(i, {name: column[i] for name, column in self.source.items()}) for i in rows]
+        return [self._call_key(i, {name: column[i] for name, column in self.source.items()}) for i in rows]
 
     def _write_columns(self, writer: Writer, show: _Progress) -> None:
         count = self.count or 0

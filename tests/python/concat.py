@@ -299,6 +299,20 @@ class Concatenations(unittest.TestCase):
         a, b = self.parts[0], libshard.pack([{"x": 1}], None, "other")
         with self.assertRaisesRegex(libshard.MismatchError, "pack both with the same fields"):
             a + b
+        class Table(list):  # a DataFrame's items are its columns
+            def __getitem__(self, name):
+                raise KeyError(name)
+
+        columns = {"x": np.arange(3)}
+        for call, kind, words in (
+            (lambda: a[Table([1, 2])], TypeError, "indexed by a number, a slice"),
+            (lambda: libshard.Loader(a, 2, epochs="inf"), TypeError, "epochs='inf'; must be 1, .*or None"),
+            (lambda: libshard.Loader(a, 2, epochs=float("inf")), TypeError, "epochs=inf; must be 1, .*or None"),
+            (lambda: libshard.pack(columns, None, "k", key=lambda i, s: s["z"]), libshard.RecordError,
+             r"sample 0: the function key= asks for 'z', .*which has \['x'\]; with a schema"),
+        ):  # fmt: skip
+            with self.assertRaisesRegex(kind, words):
+                call()
         for source in (self.both, self.both.where(label=[0, 1])):
             with self.assertRaisesRegex(TypeError, r"balanced\(<libshard.*libshard.pack\(both, both.dataset.schema, out\)"):
                 libshard.balanced(source)
