@@ -293,7 +293,8 @@ class _Plan:
             return None
         if label in fields and (f := fields[label]) is not None and f.semantic != "label":
             return None
-        names = getattr(self.features.get(label), "names", None) or getattr(_named_by(self.source, label), "classes", None)
+        names = getattr(self.features.get(label), "names", None)
+        names = names or getattr(_named_by(self.source, label), "classes", None)
         if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
             return None
         known = self.features or (self.source if self.is_columns else None)

@@ -314,10 +314,11 @@ class Concatenations(unittest.TestCase):
             with self.assertRaisesRegex(kind, words):
                 call()
         for source in (self.both, self.both.where(label=[0, 1])):
-            with self.assertRaisesRegex(TypeError, r"balanced\(<libshard.*libshard.pack\(both, both.dataset.schema, out\)"):
+            with self.assertRaisesRegex(TypeError, r"balanced\(<libshard.*\.pack\(both, both.dataset.schema, out\)"):
                 libshard.balanced(source)
         swapped = [libshard.pack([dict(zip(names, (1, 2)))] * 2, None, "".join(names)) for names in ("xy", "yx")]
-        with self.assertRaisesRegex(libshard.MismatchError, r"xy has the fields \['x', 'y'\], and yx .*\.pack\(b, a\.schema"):
+        said = r"xy has the fields \['x', 'y'\], and yx .*\.pack\(b, a\.schema"
+        with self.assertRaisesRegex(libshard.MismatchError, said):
             swapped[0] + swapped[1]
         self.assertEqual(len(swapped[0] + libshard.pack(swapped[1], swapped[0].schema, "again")), 4)
         rows = {"x": np.zeros((3, 2)), "y": np.zeros(3)}
@@ -365,7 +366,8 @@ class Concatenations(unittest.TestCase):
                             self.assertEqual(batch["t"], [texts[n] for n in numbers])
                         else:
                             for name in ("t", "t_length"):
-                                self.assertEqual(np.asarray(batch[name]).ravel().tolist(), np.asarray(want[name]).ravel().tolist())
+                                got, right = (np.asarray(rows[name]).ravel().tolist() for rows in (batch, want))
+                                self.assertEqual(got, right)
                             self.assertEqual(batch["t"].shape[1:], (3, 12))
                     self.assertTrue(seen)
         longer = libshard.pack([{"t": np.ones((2, 2, 2), "u1"), "x": 1}], {"t": "uint8[2,2,2]", "x": "int64"}, "t3")
