@@ -225,14 +225,14 @@ SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, co
  *   Lives      The parts must outlive it, and were opened with the same check and guard.  It has
  *              readers of its own.
  *   Fields     The parts have the same classes, and a loader finds the fields that it is asked for
- *              to be of the same types and shapes; else it is MISMATCH.  Values that vary in length
- *              may have other greatest shapes: batches have room for the largest.
+ *              to be of the same types and shapes; else it is MISMATCH.  Values that vary in length,
+ *              and texts in lists, may have other greatest shapes: batches have room for the largest.
  *   Id         It has no manifest and no statistics.  Its id is the SHA-256 of the ids of its parts
  *              in order, so tokens and selections of other parts, or of another order, are refused.
  *   Limits     A part cannot be such a dataset itself, and a source of a mixture neither: name its
- *              parts.  shard_dataset_read() is UNSUPPORTED of a group that the parts store in
- *              different ways, and so is a loader's pool of such parts.  Tokens of a part before
- *              others were appended are refused, and so is shard_dataset_verify().
+ *              parts.  A loader's pool is UNSUPPORTED if the parts store their records in different
+ *              ways.  Tokens of a part before others were appended are refused, and so is
+ *              shard_dataset_verify().
  */
 SHARD_API int shard_dataset_concat(struct shard_dataset **out, struct shard_dataset *const *parts, uint32_t count,
 				   struct shard_error *err);
@@ -242,7 +242,8 @@ SHARD_API void shard_dataset_info(const struct shard_dataset *ds, struct shard_d
 
 /*
  * Copy the records idx[0] to idx[count - 1], in that order.  dst has one entry per group: each
- * dst[g] that is not NULL gets count x stride decoded bytes.
+ * dst[g] that is not NULL gets count x stride decoded bytes.  Of a concatenation these are as its
+ * schema says, and it is MISMATCH if a part has another field in that group.
  */
 SHARD_API int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
 				 struct shard_error *err);

@@ -139,23 +139,101 @@ static int read_records(struct shard_dataset *ds, const uint64_t *idx, size_t co
 	return rc;
 }
 
+/* ---- a group that the parts of a joined dataset store in different ways ---- */
+
+/*
+ * `count` records of one part, at most AT_ONCE: the fields of the joined dataset's group come from
+ * any groups of the part to `dst`.  `memory` has room for the records of one of these.
+ */
+static int relay_group(struct shard_dataset *ds, struct shard_dataset *part, uint32_t group, const uint64_t *inside,
+		       size_t count, uint8_t *memory, uint8_t *dst, struct shard_error *err)
+{
+	const struct shard_schema *to = &ds->m.schema, *from = &part->m.schema;
+	uint64_t stride = to->group[group].stride;
+	int rc = SHARD_OK;
+
+	memset(dst, 0, count * stride);
+	for (uint32_t g = 0; !rc && g < from->group_count; g++) {
+		void *at[SHARD_GROUPS_MAX] = {NULL};
+
+		for (uint32_t f = 0; !rc && f < to->field_count; f++) {
+			const struct shard_field *x = &from->field[f], *y = &to->field[f];
+
+			if (y->group != group || x->group != g)
+				continue;
+			if (!at[g]) {
+				at[g] = memory;
+				rc = shard_dataset_read(part, inside, count, at, err);
+			}
+			for (size_t i = 0; !rc && i < count; i++) {
+				uint8_t *row = dst + i * stride + y->offset;
+				const uint8_t *value = memory + i * from->group[g].stride + x->offset;
+
+				if (x->bytes == y->bytes)
+					record_copy_field(row, value, (uint32_t)y->bytes);
+				else
+					record_widen_field(row, y, value, x);
+			}
+		}
+	}
+	return rc;
+}
+
+static int read_uneven(struct shard_dataset *ds, uint32_t group, const uint64_t *idx, size_t count, uint8_t *dst,
+		       struct shard_error *err)
+{
+	uint64_t inside[AT_ONCE], room, longest = 1;
+	uint32_t fields = 0;
+	uint8_t *memory;
+	int rc;
+
+	for (uint32_t f = 0; f < ds->m.schema.field_count; f++)
+		fields |= (uint32_t)(ds->m.schema.field[f].group == group) << f;
+	rc = joined_check_fields(ds, fields, err);
+	if (rc)
+		return rc;
+	for (uint32_t p = 0; p < ds->part_count; p++)
+		for (uint32_t g = 0; g < ds->part[p]->m.schema.group_count; g++)
+			longest = max_u64(longest, ds->part[p]->m.schema.group[g].stride);
+	room = min_u64(AT_ONCE, PIECE_BYTES / longest + 1);
+	memory = mem_alloc((size_t)(room * longest));
+	if (!memory)
+		return error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " records of a group", room);
+	for (size_t done = 0, n = 0; !rc && done < count; done += n) {
+		uint64_t shard, first, end;
+		uint32_t p = 0;
+
+		rc = locate(ds, idx[done], &shard, &first, err);
+		if (rc)
+			break;
+		while (shard >= ds->part_shard[p + 1])
+			p++;
+		first = ds->first_record[ds->part_shard[p]];
+		end = ds->first_record[ds->part_shard[p + 1]];
+		for (n = 0; n < room && done + n < count && idx[done + n] >= first && idx[done + n] < end; n++)
+			inside[n] = idx[done + n] - first;
+		rc = relay_group(ds, ds->part[p], group, inside, n, memory,
+				 dst + done * ds->m.schema.group[group].stride, err);
+	}
+	mem_free(memory);
+	return rc;
+}
+
 int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
 		       struct shard_error *err)
 {
-	struct shown s;
+	void *even[SHARD_GROUPS_MAX] = {NULL};
 	int rc = SHARD_OK;
 
 	for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++)
 		if (dst[g] && ds->uneven_groups >> g & 1)
-			rc = error_set(
-				err, SHARD_E_UNSUPPORTED,
-				"group %u of %s is stored in different ways by its parts, so its records cannot lie "
-				"side by side as they are stored; read them from the parts, or by a loader",
-				g, show(&s, ds->dir));
+			rc = read_uneven(ds, g, idx, count, dst[g], err);
+		else
+			even[g] = dst[g];
 	if (!rc)
-		rc = read_records(ds, idx, count, dst, false, err);
+		rc = read_records(ds, idx, count, even, false, err);
 	if (!rc && ds->o.check == SHARD_CHECK_DEVICE && reader_had_faults())
-		rc = read_records(ds, idx, count, dst, true, err);
+		rc = read_records(ds, idx, count, even, true, err);
 	return rc;
 }
 

@@ -28,7 +28,8 @@
 
 /*
  * Do both hold the same kind of values, so that rows of a batch can?  Room for values that vary in
- * length is as the data need it, so it differs between datasets that were packed alike.
+ * length is as the data need it, so it differs between datasets that were packed alike.  So does that
+ * for each text of a list, which ends before its first zero byte.
  */
 static bool same_field(const struct shard_field *a, const struct shard_field *b)
 {
@@ -37,7 +38,7 @@ static bool same_field(const struct shard_field *a, const struct shard_field *b)
 		    a->length_field == b->length_field;
 
 	for (uint32_t i = 0; same && i < a->ndim; i++)
-		same = a->shape[i] == b->shape[i] || a->ragged_axes >> i & 1;
+		same = a->shape[i] == b->shape[i] || a->ragged_axes >> i & 1 || shard_field_is_texts(a);
 	return same;
 }
 

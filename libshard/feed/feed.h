@@ -250,9 +250,6 @@ static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, ui
 	return shift == UNIT_ODD ? in_shard / l->schema->group[group].unit_records : in_shard >> shift;
 }
 
-/* Copy a value to a row with more room.  What is behind it there becomes zeros. */
-void layout_widen(const struct layout *l, const struct spread_field *f, const uint8_t *record, uint8_t *row);
-
 /* Copy a record of a group that is not a block to its row in each field's array. */
 static inline void layout_spread(const struct layout *l, uint32_t group, const uint8_t *record, uint64_t row,
 				 uint8_t *slot)
@@ -261,7 +258,8 @@ static inline void layout_spread(const struct layout *l, uint32_t group, const u
 		const struct spread_field *f = &l->field[group][i];
 
 		if (f->narrow)
-			layout_widen(l, f, record, slot + f->at + row * f->bytes);
+			record_widen_field(slot + f->at + row * f->bytes, &l->batch->field[f->narrow - 1],
+					   record + f->offset, &l->schema->field[f->narrow - 1]);
 		else
 			record_copy_field(slot + f->at + row * f->bytes, record + f->offset, (uint32_t)f->bytes);
 	}

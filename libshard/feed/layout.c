@@ -124,37 +124,6 @@ void layout_plan_part(struct layout *out, const struct layout *batch, const stru
 		enter_group(out, g);
 }
 
-/* An array into one that has no shorter axis. */
-void layout_widen(const struct layout *l, const struct spread_field *f, const uint8_t *record, uint8_t *row)
-{
-	const struct shard_field *from = &l->schema->field[f->narrow - 1], *to = &l->batch->field[f->narrow - 1];
-	uint64_t step[2][SHARD_DIMS_MAX], run = shard_dtype_bytes(from->dtype);
-	uint32_t at[SHARD_DIMS_MAX] = {0}, outer = from->ndim, axis;
-
-	memset(row, 0, (size_t)f->bytes);
-	step[0][outer - 1] = step[1][outer - 1] = run;
-	for (axis = outer - 1; axis > 0; axis--) {
-		step[0][axis - 1] = step[0][axis] * from->shape[axis];
-		step[1][axis - 1] = step[1][axis] * to->shape[axis];
-	}
-	/* What lies together in both is one run: the last axis that differs, and all behind it. */
-	do {
-		outer--;
-		run = step[0][outer] * from->shape[outer];
-	} while (outer && from->shape[outer] == to->shape[outer]);
-	do {
-		uint64_t source = 0, target = 0;
-
-		for (axis = 0; axis < outer; axis++) {
-			source += at[axis] * step[0][axis];
-			target += at[axis] * step[1][axis];
-		}
-		memcpy(row + target, record + f->offset + source, (size_t)run);
-		for (axis = outer; axis > 0 && ++at[axis - 1] == from->shape[axis - 1]; axis--)
-			at[axis - 1] = 0;
-	} while (axis);
-}
-
 uint64_t layout_rows(const struct layout *l, uint32_t field, uint64_t *stride)
 {
 	const struct shard_field *f = &l->schema->field[field];

@@ -228,6 +228,12 @@ __attribute__((always_inline)) static inline void record_copy_field(uint8_t *dst
 	}
 }
 
+/*
+ * Copy a value of a field to one of the same type that has no shorter axis.  What is behind the value
+ * there becomes zeros.
+ */
+void record_widen_field(uint8_t *dst, const struct shard_field *to, const uint8_t *src, const struct shard_field *from);
+
 /* ---- pages.c: a shard's header and footer page ---- */
 
 struct section {

@@ -55,6 +55,35 @@ int record_check_holes(const struct record_holes *holes, const void *data, uint6
 	return SHARD_OK;
 }
 
+void record_widen_field(uint8_t *dst, const struct shard_field *to, const uint8_t *src, const struct shard_field *from)
+{
+	uint64_t step[2][SHARD_DIMS_MAX], run = shard_dtype_bytes(from->dtype);
+	uint32_t at[SHARD_DIMS_MAX] = {0}, outer = from->ndim, axis;
+
+	memset(dst, 0, (size_t)to->bytes);
+	step[0][outer - 1] = step[1][outer - 1] = run;
+	for (axis = outer - 1; axis > 0; axis--) {
+		step[0][axis - 1] = step[0][axis] * from->shape[axis];
+		step[1][axis - 1] = step[1][axis] * to->shape[axis];
+	}
+	/* What lies together in both is one run: the last axis that differs, and all behind it. */
+	do {
+		outer--;
+		run = step[0][outer] * from->shape[outer];
+	} while (outer && from->shape[outer] == to->shape[outer]);
+	do {
+		uint64_t source = 0, target = 0;
+
+		for (axis = 0; axis < outer; axis++) {
+			source += at[axis] * step[0][axis];
+			target += at[axis] * step[1][axis];
+		}
+		memcpy(dst + target, src + source, (size_t)run);
+		for (axis = outer; axis > 0 && ++at[axis - 1] == from->shape[axis - 1]; axis--)
+			at[axis - 1] = 0;
+	} while (axis);
+}
+
 /* I57 of one axis of one record. */
 static int record_check_length(const struct shard_field *f, uint32_t axis, uint32_t length, uint64_t record,
 			       struct shard_error *err)

@@ -60,41 +60,6 @@ class Joined(Dataset):
             counts = {name: counts[name] + other.class_counts[name] for name in counts if name in other.class_counts}
         return Stats(channels, counts)
 
-    @cached_property
-    def _is_even(self) -> bool:
-        return all(part._fields() == self._fields() for part in self.parts)
-
-    def rows(self, records: list[int]) -> dict[str, Array]:
-        """``self[records]``, also if the parts store their records in different ways."""
-        return self[records] if self._is_even else self._rows_of_parts(records)
-
-    def _rows_of_parts(self, records: list[int]) -> dict[str, Array]:
-        """Field by field, with room for the greatest lengths of all parts."""
-        try:
-            numpy = import_module("numpy")
-        except ImportError:
-            raise ImportError(
-                f"the parts of {self.path} store their records in different ways; to put them side by side takes NumPy, "
-                "and there is none"
-            ) from None
-        places = [self.place(record) for record in records]
-        taken: list[tuple[list[int], Any]] = []  # rows of the batch, and what one part has for them
-        for part in {id(part): part for part in self.parts}.values():
-            rows = [row for row, place in enumerate(places) if place[0] is part]
-            if rows or not taken:  # at least one, which says the types
-                taken.append((rows, part[[places[row][1] for row in rows]]))
-        out: dict[str, Array] = {}
-        for field in self.schema:
-            shapes = [part.schema[field.name].shape for part in self.parts]  # a text in a list may be longer in one
-            wide = None
-            for rows, arrays in taken:
-                values = numpy.asarray(arrays[field.name])
-                if wide is None:
-                    wide = numpy.zeros((len(records), *map(max, shapes[0], *shapes)), values.dtype)
-                wide[(rows, *(slice(n) for n in values.shape[1:]))] = values
-            out[field.name] = _core._array(field.dtype, wide.shape, wide.tobytes())
-        return out
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, (self.parts,)
 
@@ -322,7 +287,7 @@ class Zip(Hinting):
                 continue  # their lengths are not there, as a loader has it
             elif field:
                 if id(column) not in gathered:
-                    gathered[id(column)] = column.rows(records) if isinstance(column, Joined) else column[records]
+                    gathered[id(column)] = column[records]
                 out[name] = gathered[id(column)][field]
             else:
                 rows = column[records]
@@ -457,6 +422,12 @@ def _check(a: Dataset, b: Dataset) -> None:
                 f"{a.path} has {said[0]}, and {b.path} has {said[1]}; pack both with the same fields",
                 "not as the manifest says",
             )
+    if list(kinds[0]) != list(kinds[1]):
+        raise MismatchError(
+            f"{a.path} has the fields {show(a.schema.names)}, and {b.path} has them in another order, "
+            f"{show(b.schema.names)}; pack one with the schema of the other, such as libshard.pack(b, a.schema, out)",
+            "not as the manifest says",
+        )
     if a.classes != b.classes:
         raise MismatchError(
             f"{a.path} and {b.path} have other classes, {show(a.classes)} and {show(b.classes)}, so a label would mean "

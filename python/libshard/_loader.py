@@ -843,12 +843,14 @@ def _held(count: int, ahead: int) -> int:
 
 def _lengths(epochs: SupportsIndex | None, max_steps: SupportsIndex | None) -> tuple[bool, int | None]:
     """Is there no end of epochs?  And how many batches do all loops have?"""
+    text = (
+        f"epochs={show(epochs)}; must be 1, where a loop is an epoch, or None, where it has no end; for some epochs "
+        "write for epoch in range(loader.epoch, 3): for batch in loader: ..."
+    )
+    if epochs is not None and not hasattr(epochs, "__index__"):
+        raise TypeError(text)
     if epochs is not None and whole("epochs", epochs, 64) != 1:
-        raise ArgumentError(
-            f"epochs={show(epochs)}; must be 1, where a loop is an epoch, or None, where it has no end; for some epochs "
-            "write for epoch in range(loader.epoch, 3): for batch in loader: ...",
-            "bad argument",
-        )
+        raise ArgumentError(text, "bad argument")
     return epochs is None, None if max_steps is None else whole("max_steps", max_steps, 64, least=1)
 
 

@@ -10,6 +10,7 @@ from array import array
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from . import _core
+from ._concat import Concat, Joined
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, OutOfMemoryError
 from ._hints import Hinting
@@ -109,6 +110,11 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
 
     ``field``: an integer scalar; its values are the classes.  ``stop`` is that of :func:`mix`.
     """
+    if isinstance(dataset, Concat) or isinstance(dataset, Selection) and isinstance(dataset.dataset, Joined):
+        raise TypeError(
+            f"balanced({show(dataset)}): a concatenation cannot be a source of a mixture; make one dataset of it by "
+            "libshard.pack(both, both.dataset.schema, out) or shardpack merge, and balance that"
+        )
     source = _source(dataset)
     whole_dataset = source.dataset if isinstance(source, Selection) else source
     of = source._core if isinstance(source, Selection) else None

@@ -293,7 +293,8 @@ class _Plan:
             return None
         if label in fields and (f := fields[label]) is not None and f.semantic != "label":
             return None
-        names = getattr(self.features.get(label), "names", None) or getattr(self.source, "classes", None)
+        names = getattr(self.features.get(label), "names", None)
+        names = names or getattr(_named_by(self.source, label), "classes", None)
         if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
             return None
         known = self.features or (self.source if self.is_columns else None)
@@ -507,7 +508,19 @@ class _Plan:
     def _key(self, i: int, sample: Any, record: Mapping[str, Any]) -> str | None:
         if self.key is None:
             return None
-        return _item(record, self.key, f"sample {i}") if isinstance(self.key, str) else self.key(i, sample)
+        return _item(record, self.key, f"sample {i}") if isinstance(self.key, str) else self._call_key(i, sample)
+
+    def _call_key(self, i: int, sample: Any) -> str:
+        assert callable(self.key)
+        try:
+            return self.key(i, sample)
+        except KeyError as e:
+            there = f", which has {show(list(sample))}" if isinstance(sample, Mapping) else ""
+            raise RecordError(
+                f"sample {i}: the function key= asks for {e}, and raised KeyError; it gets the number and the sample"
+                f"{there}; with a schema, the columns of a table or a file are those that it names",
+                "bad argument",
+            ) from e
 
     def _keys(self, columns: Mapping[str, Any], first: int) -> list[str] | None:
         if self.key is None:
@@ -515,7 +528,7 @@ class _Plan:
         if isinstance(self.key, str):
             return list(_item(columns, self.key, "the source" if self.is_columns else "a batch"))
         count = count_rows(columns)
-        return [self.key(first + i, {name: column[i] for name, column in columns.items()}) for i in range(count)]
+        return [self._call_key(first + i, {name: column[i] for name, column in columns.items()}) for i in range(count)]
 
     # ---- columns ----
 
@@ -545,7 +558,7 @@ class _Plan:
             return None
         if isinstance(self.key, str):
             return list(_take(_item(self.source, self.key, "the source"), rows))
-        return [self.key(i, {name: column[i] for name, column in self.source.items()}) for i in rows]
+        return [self._call_key(i, {name: column[i] for name, column in self.source.items()}) for i in rows]
 
     def _write_columns(self, writer: Writer, show: _Progress) -> None:
         count = self.count or 0
@@ -562,6 +575,14 @@ class _Plan:
                 {name: _take(column, rows) for name, column in columns.items()}, keys and _take(keys, rows)
             )
             show(len(writer))
+
+
+def _named_by(source: Any, label: str) -> Any:
+    """Of a selection or a zip, the dataset whose classes the label has; None: an array beside it has the label."""
+    if isinstance(source, Zip) and label in source.columns:
+        column, field = source.columns[label]
+        return column if field else None
+    return source.dataset if isinstance(source, (Selection, Zip)) else source
 
 
 def _item(record: Mapping[str, Any], key: str, what: str) -> Any:

@@ -97,7 +97,10 @@ for i in range(60):
 PY
 run 0 "$PACK" images all.csv -o regex --extents "${ARGS[@]}" --label-regex '^class_0(.)/' -q
 as_ref regex
-run 0 "$PACK" images all.csv -o unlabelled --extents "${ARGS[@]}" --no-label -q
+run 0 "$PACK" images all.csv -o unlabelled --extents "${ARGS[@]}" --no-label
+said "shardpack: ./all.csv: the column label is not read, because --no-label or another option of labels was given"
+run 0 "$PACK" images all.csv -o asfield --extents "${ARGS[@]}" --no-label --field class:kind=tensor,dtype=i64,from=label
+! grep -q "column label is not read" err || die "a note about a label that is a field"
 same_images ref unlabelled
 run 0 "$PACK" images all.csv -o sandboxed --extents "${ARGS[@]}" --sandbox -q
 same all.csv.ds sandboxed

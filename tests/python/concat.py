@@ -182,9 +182,15 @@ class Concatenations(unittest.TestCase):
             for name in want:
                 part = np.asarray(got[name])
                 self.assertTrue((part == want[name]).all() and part.shape == want[name].shape, (name, index))
-        for index in ([5, 103, 31, 40], slice(34, 39), slice(0, 2)):
-            with self.assertRaisesRegex(libshard.UnsupportedError, "stored in different ways by its parts"):
-                np.asarray(ds[index]["word"])
+        # What they store in different ways comes as it would of one dataset with room for the longest.
+        draw = np.random.default_rng(3)
+        for index in ([5, 103, 31, 40], slice(34, 39), slice(0, 2), slice(None, None, -7), [], np.arange(104) % 5 == 1,
+                      np.array([-1, 0, 0, 103]), draw.integers(0, 104, 700)):  # fmt: skip
+            got, want = ds[index], self.one[index]
+            self.assertEqual(list(got), list(want))
+            for name in draw.permutation(list(want)).tolist():
+                a, b = np.asarray(got[name]), np.asarray(want[name])
+                self.assertTrue(a.dtype == b.dtype and a.shape == b.shape and (a == b).all(), (name, index))
         for call, words in ((lambda: ds.verify(), "verify each of its parts"), (lambda: ds["x"], "indexed by a number")):
             with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
                 call()
@@ -227,14 +233,6 @@ class Concatenations(unittest.TestCase):
                             got, right = np.asarray(batch[name]), np.asarray(want[name])
                             self.assertTrue(got.shape == right.shape and (got == right).all(), name)
             self.assertEqual([plain(both[i])["label"] for i in (0, 31, 103)], [self.want[i]["label"] for i in (0, 31, 103)])
-        same = libshard.concat([pack(f"alike{i}", self.samples[20 * i : 20 * i + 20], 9) for i in range(2)]).dataset
-        self.assertTrue(same._is_even and not self.both.dataset._is_even)
-        for records in ([], [39, 0, 20, 20], [5]):
-            fast, slow = same.rows(records), same._rows_of_parts(records)
-            self.assertEqual(list(fast), list(slow))
-            for name in fast:
-                self.assertEqual(np.asarray(fast[name]).tobytes(), np.asarray(slow[name]).tobytes(), name)
-                self.assertEqual((fast[name].shape, fast[name].dtype), (slow[name].shape, slow[name].dtype))
         words = [["a" * (3 * (i > 51))] * (i % 3) for i in range(104)]
         halves = [libshard.pack(({"words": w} for w in part), {"words": f"text[<=2,{size}]"}, f"words{size}", replace=True)
                   for part, size in ((words[:52], 2), (words[52:], 5))]  # fmt: skip
@@ -271,6 +269,21 @@ class Concatenations(unittest.TestCase):
         for batch in libshard.Loader(both, 4, transform=[transform, lambda batch: batch], seed=1):
             self.assertEqual(np.asarray(batch["image"])[:, 0, 0, 0].tolist(), batch.index.tolist())
 
+    def test_packed_again_it_keeps_its_classes(self):
+        """So do a selection and a zip.  An array that is the label beside a dataset has no names."""
+        one, two = self.parts[3], self.parts[3].select(range(9))
+        numbers = libshard.pack({"number": np.arange(53)}, None, "beside")
+        labels = libshard.pack({"label": np.arange(53) % 2}, None, "labels", classes=["x", "y"])
+        for n, (source, want) in enumerate((
+            (two, CLASSES), (self.both, CLASSES), (self.both.where(label=1), CLASSES),
+            (libshard.zip(one, number=np.arange(53)), CLASSES), (libshard.zip(two, numbers), CLASSES),
+            (libshard.zip(numbers, labels), ["x", "y"]), (libshard.zip(numbers, label=np.arange(53)), []),
+        )):  # fmt: skip
+            for workers in (None, 0):
+                again = libshard.pack(source, {"label": None}, f"named{n}{workers}", workers=workers)
+                self.assertEqual(again.classes, want, n)
+                self.assertEqual([r["label"] for r in again], [r["label"] for r in source])
+
     def test_any_parts(self):
         draw = random.Random(int(os.environ.get("SEED", "7")))
         for _ in range(30):
@@ -286,6 +299,28 @@ class Concatenations(unittest.TestCase):
         a, b = self.parts[0], libshard.pack([{"x": 1}], None, "other")
         with self.assertRaisesRegex(libshard.MismatchError, "pack both with the same fields"):
             a + b
+        class Table(list):  # a DataFrame's items are its columns
+            def __getitem__(self, name):
+                raise KeyError(name)
+
+        columns = {"x": np.arange(3)}
+        for call, kind, words in (
+            (lambda: a[Table([1, 2])], TypeError, "indexed by a number, a slice"),
+            (lambda: libshard.Loader(a, 2, epochs="inf"), TypeError, "epochs='inf'; must be 1, .*or None"),
+            (lambda: libshard.Loader(a, 2, epochs=float("inf")), TypeError, "epochs=inf; must be 1, .*or None"),
+            (lambda: libshard.pack(columns, None, "k", key=lambda i, s: s["z"]), libshard.RecordError,
+             r"sample 0: the function key= asks for 'z', .*which has \['x'\]; with a schema"),
+        ):  # fmt: skip
+            with self.assertRaisesRegex(kind, words):
+                call()
+        for source in (self.both, self.both.where(label=[0, 1])):
+            with self.assertRaisesRegex(TypeError, r"balanced\(<libshard.*\.pack\(both, both.dataset.schema, out\)"):
+                libshard.balanced(source)
+        swapped = [libshard.pack([dict(zip(names, (1, 2)))] * 2, None, "".join(names)) for names in ("xy", "yx")]
+        said = r"xy has the fields \['x', 'y'\], and yx .*\.pack\(b, a\.schema"
+        with self.assertRaisesRegex(libshard.MismatchError, said):
+            swapped[0] + swapped[1]
+        self.assertEqual(len(swapped[0] + libshard.pack(swapped[1], swapped[0].schema, "again")), 4)
         rows = {"x": np.zeros((3, 2)), "y": np.zeros(3)}
         tables = [
             libshard.pack(rows, None, f"table{n}", provenance=f"columns x {names}" if names else "")
@@ -308,13 +343,36 @@ class Concatenations(unittest.TestCase):
             libshard.mix([self.both.where(label=0)])
         with self.assertRaisesRegex(TypeError, "a concatenation is for libshard.Loader"):
             libshard.mix([self.both])
-        lists = [
-            libshard.pack([{"t": ["a"], "x": n}] * 4, {"t": f"text[<={n},{n}]", "x": "int64"}, f"t{n}") for n in (4, 9)
-        ]
-        with self.assertRaisesRegex(libshard.MismatchError, "field 't' is .*leave out the field"):
-            libshard.Loader(libshard.concat(lists), 3)
-        got = [n for batch in libshard.Loader(libshard.concat(lists), 3, fields=["x"]) for n in batch["x"].tolist()]
-        self.assertEqual(sorted(got), [4] * 4 + [9] * 4)
+
+    def test_texts_in_lists_may_be_longer_in_a_part(self):
+        """Rows have the shape that is widest on each axis, in whichever part; a mixture has it so as well."""
+        texts = [["é" * (n % 3), "b" * (n % 5), ""][: n % 4] for n in range(40)]
+        sizes = (2, 8), (3, 4), (3, 12)
+        parts = [libshard.pack([{"t": texts[n], "x": n} for n in range(at, 40, 3) if len(texts[n]) <= most],
+                               {"t": f"text[<={most},{size}]", "x": "int64"}, f"t{at}", compress=(None, "lz4")[at % 2])
+                 for at, (most, size) in enumerate(sizes)]  # fmt: skip
+        kept = [part[i]["x"] for part in parts for i in range(len(part))]
+        one = libshard.pack([{"t": texts[n], "x": n} for n in kept], {"t": "text[<=3,12]", "x": "int64"}, "t")
+        for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
+            both = libshard.concat([parts[i] for i in order])
+            for source in (both, libshard.mix([parts[i] for i in order]), both.where(x=lambda x: x % 2 == 0)):
+                for strings in ("rows", "lists"):
+                    seen = 0
+                    for batch in libshard.Loader(source, 7, strings=strings, seed=1, max_steps=9):
+                        numbers = batch["x"].tolist()
+                        seen += len(numbers)
+                        want = one[[kept.index(n) for n in numbers]]
+                        if strings == "lists":
+                            self.assertEqual(batch["t"], [texts[n] for n in numbers])
+                        else:
+                            for name in ("t", "t_length"):
+                                got, right = (np.asarray(rows[name]).ravel().tolist() for rows in (batch, want))
+                                self.assertEqual(got, right)
+                            self.assertEqual(batch["t"].shape[1:], (3, 12))
+                    self.assertTrue(seen)
+        longer = libshard.pack([{"t": np.ones((2, 2, 2), "u1"), "x": 1}], {"t": "uint8[2,2,2]", "x": "int64"}, "t3")
+        with self.assertRaisesRegex(libshard.MismatchError, "pack both with the same fields"):
+            both + longer
 
 
 if __name__ == "__main__":

@@ -279,6 +279,10 @@ static bool take_items(const struct dataset *d, PyObject *indices, Py_ssize_t co
 
 	for (Py_ssize_t i = 0; ok && i < count; i++) {
 		item = PySequence_GetItem(indices, i);
+		if (!item && PyErr_ExceptionMatches(PyExc_KeyError)) { /* a table, whose items are columns */
+			PyErr_Clear();
+			PyErr_SetString(PyExc_TypeError, NO_INDEX);
+		}
 		if (item && !i)
 			is_mask = is_truth(item);
 		if (item && is_truth(item) != is_mask) { /* a bool would be read as the number 0 or 1 */

@@ -206,6 +206,7 @@ static int refuse_twin(const struct reading *r, const struct names *head, uint64
 static int settle_columns(struct reading *r, const struct names *head, uint64_t line, int *path, int *label, int *extra,
 			  int extent[EXTENT_KEYS])
 {
+	bool label_is_read = r->label_key != NULL;
 	struct bad_input bad = {0};
 	char there[NAMES_SHOWN_BYTES];
 
@@ -239,6 +240,11 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 	if (!r->extents && !r->is_list && extent[EXTENT_OFFSET] >= 0 && extent[EXTENT_BYTES] >= 0)
 		note("%s: each image is a whole file; if the columns offset and bytes say which part of a file it is, "
 		     "say --extents",
+		     r->name);
+	for (size_t i = 0; i < r->columns->field_count; i++)
+		label_is_read |= r->columns->from[i].kind != FIELD_LENGTH && !strcmp(r->columns->from[i].from, "label");
+	if (r->extents && !label_is_read && find_column(head, "label") >= 0)
+		note("%s: the column label is not read, because --no-label or another option of labels was given",
 		     r->name);
 	for (size_t i = 0; i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
