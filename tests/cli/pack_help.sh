@@ -75,7 +75,7 @@ run 0 "$PACK" status --help=all
 run 0 "$PACK" plan --help=fields
 run 0 "$PACK" --version
 grep -q "libjpeg-turbo [0-9.]*, libpng [0-9.]*, libwebp [0-9.]*\(, giflib [0-9.]*\)\?\(, libtiff [0-9.]*\)\?\(, libavif .*\)\?$" out || die "$(cat out)"
-grep -Eqx "zlib [0-9.]+, zstd [0-9.]+, jansson [0-9.]+(, libarchive [0-9.]+)?" out || die "$(cat out)"
+grep -Eqx "zlib [0-9.]+, zstd [0-9.]+, jansson [0-9.]+(, libarchive [0-9.]+( [^ ]+/[^ ]+)*)?" out || die "$(cat out)"
 for lacks in giflib:GIF libtiff:TIFF libavif:AVIF libarchive:.bz2; do # each is named, or what it reads is
 	! { grep -q "${lacks%:*}" out && grep -q "^this shardpack does not read.* ${lacks#*:}" out; } || die "$(cat out)"
 	grep -q "${lacks%:*}" out || grep -q "^this shardpack does not read.* ${lacks#*:}" out || die "$(cat out)"
