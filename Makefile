@@ -172,7 +172,7 @@ VENV_formats := numpy==2.4.6 pyarrow==26.0.1 pandas==3.1.1 webdataset==1.0.2 av=
 # The torchvision that comes with it may be for another build of PyTorch; convert_writers.py does without.
 VENV_convert := torch==2.13.0 numpy==2.1.3 tfrecord==1.14.6 lmdb==3.0.0 litdata==0.2.76 \
              mosaicml-streaming==0.13.0
-# What asks for another huggingface_hub than those.
+# These need another version of huggingface_hub than the packages above.
 VENV_sources := numpy==2.4.6 pillow==13.0.0 pyarrow==26.0.1 datasets==5.2.0 h5py==3.16.0 zarr==3.1.6 webdataset==1.0.2
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pillow==13.0.0
 # Other loaders, in the versions that tests/gauntlet and tests/peers_tests have results of.

@@ -82,13 +82,13 @@ TEST(a_driver_that_is_there)
 		CHECK_EQ(fake->sins(sin), 0);
 }
 
-/* A file, a folder with a shard, and a folder without one. */
+/* A file, a folder with a shard, a folder without one, and a file without bytes. */
 TEST(a_file_is_page_locked_where_it_lies)
 {
 	static const struct {
 		const char *name;
 		int result; /* of the driver */
-	} rows[] = {{"x.shard", 0}, {"", 0}, {"x.shard", 801}, {"empty", 0}};
+	} rows[] = {{"x.shard", 0}, {"", 0}, {"x.shard", 801}, {"empty", 0}, {"no bytes", 0}};
 	char folder[3000], file[3100], path[3200];
 	FILE *f;
 
@@ -98,9 +98,12 @@ TEST(a_file_is_page_locked_where_it_lies)
 	CHECK(!mkdir(folder, 0700) && !mkdir(path, 0700));
 	f = fopen(file, "w");
 	CHECK(f && !fseek(f, 10000, SEEK_SET) && fputs("the end", f) >= 0 && !fclose(f));
+	snprintf(path, sizeof(path), "%s/no bytes", folder);
+	f = fopen(path, "w");
+	CHECK(f && !fclose(f));
 	trainer_open();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		bool has_file = strcmp(rows[i].name, "empty");
+		bool has_file = strcmp(rows[i].name, "empty") && strcmp(rows[i].name, "no bytes");
 
 		STORY("%s, the driver says %d", rows[i].name, rows[i].result);
 		snprintf(path, sizeof(path), "%s/%s", folder, rows[i].name);

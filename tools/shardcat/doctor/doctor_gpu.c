@@ -232,9 +232,10 @@ static int try_file(const char *path, uint64_t *bytes, uint64_t *ns, struct shar
 	if (rc)
 		return rc;
 	*bytes = *bytes < TRY_BYTES ? *bytes : TRY_BYTES;
-	rc = file_map_part(fd, 0, *bytes, path, &map, err);
+	if (*bytes)
+		rc = file_map_part(fd, 0, *bytes, path, &map, err);
 	file_close(fd);
-	if (rc)
+	if (rc || !*bytes)
 		return rc;
 	rc = try_page_lock(map, *bytes, true, ns, err);
 	file_unmap(map, *bytes);
@@ -254,6 +255,8 @@ static void look_at_file(const struct doctor *d)
 		return;
 	rc = try_file(path, &bytes, &ns, &err);
 	mem_free(path);
+	if (!rc && !bytes)
+		return; /* an empty file has nothing to page-lock */
 	human_bytes(size, bytes);
 	if (!rc) {
 		finding_number(&f, "tried_bytes", bytes);
@@ -266,7 +269,7 @@ static void look_at_file(const struct doctor *d)
 		finding_quote(&f, err.message);
 		finding_number(&f, "refused_with", err.os_code ? (uint64_t)err.os_code : UINT64_MAX);
 		finding_set(f.so, "threads copy each record to the slots of the loader, from where the GPU reads it");
-		if (!f.advice[0])
+		if (!f.advice[0] && rc == SHARD_E_DEVICE)
 			finding_set(f.advice, "keep the dataset on a local disk, such as ext4, or in tmpfs");
 	}
 	d->tell(d->context, &f);
