@@ -362,6 +362,7 @@ static void fail_in_turn(void)
 static void close_at_once(void)
 {
 	struct training t;
+	uint64_t queued = 0;
 
 	open_pieces(40);
 	for (unsigned seed = 0; seed < 10; seed++) {
@@ -373,11 +374,12 @@ static void close_at_once(void)
 		train(&t, 3, 1);
 		while (t.lent.count)
 			train_give(&t, 0);
-		CHECK(fake->pending() > 0);
+		queued += fake->pending(); /* a thread that is held up may find all of them done */
 		training_close(&t);
 		CHECK_SOUND_TRAINING();
 		trainer_check_clean();
 	}
+	CHECK(queued > 0);
 }
 
 /* Nobody waits for the streams that share the copies. */
