@@ -287,20 +287,20 @@ def _say(text: str) -> None:
     print(f"libshard.convert: {text}", file=sys.stderr, flush=True)
 
 
-def _other_way(kind: str, source: str, out: str) -> str:
-    """How to pack what needs no index, to be copied."""
+def _other_way(kind: str, source: str, out: str, options: list[str]) -> str:
+    """How to pack what needs no index, to be copied.  ``options``: those of shardpack that were given."""
     if kind in _READ_BY_SHARDPACK:
         verb = _READ_BY_SHARDPACK[kind]
-        command = shlex.join(["shardpack", verb, source, "-o", out])
-        more = "--seq-len 1024" if verb == "tokens" else "--resize 256 --crop 224"
-        return f"{kind} needs no index: shardpack reads it as it is. Run this instead:\n    {command} {more}"
+        options = options or (["--seq-len", "1024"] if verb == "tokens" else ["--resize", "256", "--crop", "224"])
+        command = shlex.join(["shardpack", verb, source, "-o", out, *options])
+        return f"{kind} needs no index: shardpack reads it as it is. Run this instead:\n    {command}"
     what, argument, modules = _PACKED[kind]
     if kind == "parquet" and os.path.isdir(source):
         what, modules = "a folder of Parquet files", "datasets, libshard"
         argument, source = 'datasets.load_dataset("parquet", data_files={!r}, split="train")', os.path.join(source, "*.parquet")
     return (
-        f"{what} needs no index: libshard.pack() reads it. Write this in Python, with the names of your columns; arrays of "
-        f"pixels of one size need no schema, so write None instead:\n    import {modules}\n"
+        f"{what} needs no index: libshard.pack() reads it. Write this in Python, with your options and the names of your "
+        f"columns; arrays of pixels of one size need no schema, so write None instead:\n    import {modules}\n"
         '    schema = {"image": libshard.Image(resize=256, crop=224), "label": None}\n'
         f"    libshard.pack({argument.format(source)}, schema, {out!r})"
     )
@@ -314,7 +314,7 @@ def _say_kept(scratch: Path) -> None:
 def main(arguments: list[str] | None = None) -> int:
     args, rest = _parser().parse_known_args(arguments)
     if args.kind not in KINDS:
-        _say(_other_way(args.kind, args.source, args.out))
+        _say(_other_way(args.kind, args.source, args.out, rest))
         return USAGE
     program = shutil.which(args.shardpack)
     if not program:

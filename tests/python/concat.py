@@ -320,7 +320,8 @@ class Concatenations(unittest.TestCase):
         said = r"xy has the fields \['x', 'y'\], and yx .*\.pack\(b, a\.schema"
         with self.assertRaisesRegex(libshard.MismatchError, said):
             swapped[0] + swapped[1]
-        self.assertEqual(len(swapped[0] + libshard.pack(swapped[1], swapped[0].schema, "again")), 4)
+        both = swapped[0] + libshard.pack(swapped[1], swapped[0].schema, "again")
+        self.assertEqual([(both[i]["x"], both[i]["y"]) for i in range(4)], [(1, 2), (1, 2), (2, 1), (2, 1)])
         rows = {"x": np.zeros((3, 2)), "y": np.zeros(3)}
         tables = [
             libshard.pack(rows, None, f"table{n}", provenance=f"columns x {names}" if names else "")

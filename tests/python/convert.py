@@ -823,6 +823,8 @@ class Convert(unittest.TestCase):
         for kind, verb in ("webdataset", "images"), ("megatron", "tokens"):
             code, said = run(kind, "a b", "new")
             self.assertEqual((code, f"shardpack {verb} 'a b' -o new --" in said), (2, True), said)
+            said = run(kind, "a", "new", "--order", "source")[1].splitlines()[1]
+            self.assertEqual(said.strip(), f"shardpack {verb} a -o new --order source")
         self.assertFalse(os.path.exists("new"))
 
     def test_any_damage(self):

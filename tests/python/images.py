@@ -348,6 +348,8 @@ class Images(unittest.TestCase):
         for given in b"", asked[0], asked[0][:99], open("many", "rb"):
             for number in (signal.SIGTERM, signal.SIGINT):
                 is_file = not isinstance(given, bytes)
+                if is_file:
+                    os.lseek(given.fileno(), 0, os.SEEK_SET)  # the one before has read some of it
                 with subprocess.Popen(command, stdin=given if is_file else subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE, bufsize=0) as run:  # fmt: skip
                     said = b""
