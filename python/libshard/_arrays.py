@@ -55,6 +55,8 @@ class _Arrays(SourceFile):
             try:
                 os.stat(self.path)
                 self.handle, self.pid = self._open(library), os.getpid()
+            except ArgumentError:
+                raise
             except Exception as e:
                 self.fail(e, "it")
         return self.handle
@@ -143,7 +145,14 @@ class _Zarr(_Arrays):
 
     def _open(self, library: Any) -> Any:
         # What is there, and not the summary of consolidated metadata, which may be older than the arrays.
-        return library.open_group(self.path, path=self.group.strip("/"), mode="r", use_consolidated=False)
+        try:
+            return library.open_group(self.path, path=self.group.strip("/"), mode="r", use_consolidated=False)
+        except library.errors.ContainsArrayError:
+            raise ArgumentError(
+                f"{self}: is one array of Zarr, and pack() reads groups, whose arrays are fields; give the folder of its "
+                "group, or a dict: {'image': zarr.open_array(path, mode='r')[:]}",
+                "bad argument",
+            ) from None
 
     def names(self) -> dict[str, bool]:
         return {name: hasattr(item, "shape") for name, item in self.open().members()}
@@ -255,6 +264,8 @@ def _file_of(source: Any) -> _Arrays:
         path = os.fspath(source)
         return _Hdf5(path) if path.lower().endswith((".h5", ".hdf5")) else _Zarr(path)
     if module_of(source) == "h5py":
+        if not source:
+            raise ArgumentError("the source is an h5py.File that is closed; give its path", "bad argument")
         if source.file.mode != "r" or not os.path.isfile(source.file.filename):
             raise ArgumentError(
                 f"{source.file.filename}: is open with mode {show(source.file.mode)}, and each process opens the file for "

@@ -260,10 +260,12 @@ class Files(Case):
             self.refuse("c.h5", r"'inner' is a group in it.*give the group itself, as h5py.File\('.*c.h5'\)\['inner'\]")
         with h5py.File("c.h5", "a") as f:
             self.refuse(f["inner"], r"c.h5: is open with mode 'r\+', and each process opens the file for itself; close it")
+        self.refuse(f, "is an h5py.File that is closed; give its path")
         group = zarr.open_group("c.zarr", mode="w").create_group("inner")
         group.create_array("label", data=np.array([0, 1, 0]))
         self.assertEqual(self.pack("c.zarr/inner", workers=2).column("label").tolist(), [0, 1, 0])
         self.assertEqual(self.pack(group, workers=2).column("label").tolist(), [0, 1, 0])
+        self.refuse("c.zarr/inner/label", "label: is one array of Zarr, and pack.. reads groups.*give the folder of its group")
         self.refuse("c.zarr", "'inner' is a group in it.*give the group itself, as '.*c.zarr/inner'")
         memory = zarr.open_group(zarr.storage.MemoryStore(), mode="w")
         memory.create_array("label", data=np.array([0]))
