@@ -110,7 +110,7 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
 
     ``field``: an integer scalar; its values are the classes.  ``stop`` is that of :func:`mix`.
     """
-    if isinstance(dataset, Concat) or isinstance(dataset, Selection) and isinstance(dataset.dataset, Joined):
+    if isinstance(dataset, (Concat, Joined)) or isinstance(dataset, Selection) and isinstance(dataset.dataset, Joined):
         raise TypeError(
             f"balanced({show(dataset)}): a concatenation cannot be a source of a mixture; make one dataset of it by "
             "libshard.pack(both, both.dataset.schema, out) or shardpack merge, and balance that"

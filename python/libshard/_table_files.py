@@ -111,7 +111,8 @@ class TableFile(SourceFile):
 
     def missing(self, name: str) -> int:
         """How many values of a column are null.  Statistics may say that there are none."""
-        if self.is_parquet:
+        is_alone = not any(other.startswith(name + ".") for other in self.schema.names)  # "a.b" may be a column of its own
+        if self.is_parquet and is_alone:
             metadata = self.open().metadata
             counts = dict[str, list[int]]()
             for group in map(metadata.row_group, range(metadata.num_row_groups)):

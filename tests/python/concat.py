@@ -313,7 +313,7 @@ class Concatenations(unittest.TestCase):
         ):  # fmt: skip
             with self.assertRaisesRegex(kind, words):
                 call()
-        for source in (self.both, self.both.where(label=[0, 1])):
+        for source in (self.both, self.both.where(label=[0, 1]), self.both.dataset):
             with self.assertRaisesRegex(TypeError, r"balanced\(<libshard.*\.pack\(both, both.dataset.schema, out\)"):
                 libshard.balanced(source)
         swapped = [libshard.pack([dict(zip(names, (1, 2)))] * 2, None, "".join(names)) for names in ("xy", "yx")]

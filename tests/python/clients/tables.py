@@ -302,6 +302,11 @@ class Tables(unittest.TestCase):
                     said = str(e.exception).replace("element", "item")  # Parquet's name for what a list has
                     self.assertEqual(said[:30], str(whole.exception)[:30], (path, statistics))
 
+    def test_nulls_of_a_column_whose_name_begins_another_one(self):
+        table = pa.table({"a": pa.array([1.0] * 95 + [None] * 5), "a.b": np.arange(100)})
+        for path in self.written(table, 10):
+            self.refuse(path, r"column 'a' \(double\): 5 of 100 values are missing")
+
     def test_memory_of_a_worker(self):
         """A worker has groups of the file, not all of it; a table in memory goes to each worker, which shows that this measures."""
         def most(source):
