@@ -280,12 +280,14 @@ def start(path, work, have):
     """A page in a copy of the tree, by a process of its own.  Returns whether it went well."""
     folder = os.path.join(work, key_of(path))
     shutil.copytree(".", folder, symlinks=True)
-    os.symlink(os.environ["BUILD"], os.path.join(folder, "build"))
+    # By another name of the folder, `make` in a block would build all of it again, beside other tests.
+    build = os.path.join(folder, "build")
+    os.symlink(os.environ["BUILD"], build)
     home = os.path.join(folder, ".home")
     os.mkdir(home)
     program = [sys.executable, "-W", "error", os.path.join(os.getcwd(), "tests/docs/pages.py")]
     command = [*program, "--page", path, ",".join(sorted(have))]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "HOME": home}, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=folder, env={**os.environ, "HOME": home, "BUILD": build}, stdin=subprocess.DEVNULL)
     shutil.rmtree(folder, ignore_errors=True)
     return done.returncode == 0
 
