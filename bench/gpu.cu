@@ -129,17 +129,13 @@ static void stream_count_rows(struct bench *b, struct job *j)
 	CUDA(cudaEventCreate(&c.event));
 	for (uint64_t bytes : sizes)
 		for (int streams = 1; streams <= SIDES + 1; streams *= 2) {
-			struct bench_row row = {};
+			struct bench_row row;
 			char name[64];
 
 			snprintf(name, sizeof(name), "gpu/streams/%llu/%d", (unsigned long long)bytes, streams);
 			c.bytes = bytes;
 			c.streams = streams;
-			row.name = name;
-			row.unit = "GB/s";
-			row.cpu_unit = "CPU s/GB";
-			row.cpu_work = (double)j->epoch_bytes / 1e9;
-			row.context = &c;
+			row = job_row(j, name, &c);
 			row.side[0] = {"cudaMemcpyAsync on so many streams", run_shared, NULL, NULL, 0};
 			bench_run(b, &row);
 		}
@@ -165,13 +161,6 @@ static double run_stream(void *context)
 	return job_run_anew(((struct stream_job *)context)->j);
 }
 
-static double run_ceiling(void *context)
-{
-	struct job *j = ((struct stream_job *)context)->j;
-
-	return job_copy_batches(j, j->locked, cudaMemcpyHostToDevice);
-}
-
 static double run_pageable(void *context)
 {
 	struct job *j = ((struct stream_job *)context)->j;
@@ -192,19 +181,15 @@ static bool close_stream(void *context)
 static void stream_row(struct bench *b, struct job *j, unsigned threads)
 {
 	struct stream_job s = {};
-	struct bench_row row = {};
+	struct bench_row row;
 	char name[64] = "gpu/stream/150528";
 
 	if (threads)
 		snprintf(name, sizeof(name), "gpu/stream/150528/%u", threads);
 	s.j = j;
-	row.name = name;
-	row.unit = "GB/s";
-	row.cpu_unit = "CPU s/GB";
-	row.cpu_work = (double)j->epoch_bytes / 1e9;
-	row.context = &s;
+	row = job_row(j, name, &s);
 	row.side[0] = {"shard_loader_next_device", run_stream, open_stream, close_stream, 0};
-	row.side[1] = {"copy engine, page-locked", run_ceiling, NULL, NULL, 0};
+	row.side[1] = {"copy engine, page-locked", job_run_link, NULL, NULL, 0};
 	row.side[2] = {"cudaMemcpyAsync, pageable", run_pageable, NULL, NULL, 0};
 	j->trainer.options.thread_count = threads;
 	if (bench_run(b, &row) > 0) {

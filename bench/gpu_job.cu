@@ -121,6 +121,25 @@ double job_copy_batches(struct job *j, const void *from, enum cudaMemcpyKind kin
 	return (double)(count * j->batch_bytes) / (bench_seconds() - begin) / 1e9;
 }
 
+double job_run_link(void *context)
+{
+	struct job *j = *(struct job **)context;
+
+	return job_copy_batches(j, j->locked, cudaMemcpyHostToDevice);
+}
+
+struct bench_row job_row(const struct job *j, const char *name, void *context)
+{
+	struct bench_row row = {};
+
+	row.name = name;
+	row.unit = "GB/s";
+	row.cpu_unit = "CPU s/GB";
+	row.cpu_work = (double)j->epoch_bytes / 1e9;
+	row.context = context;
+	return row;
+}
+
 /* ---- the job ---- */
 
 static char *map_memory(uint64_t bytes)

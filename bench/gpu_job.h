@@ -58,6 +58,11 @@ void job_note(const struct shard_loader_stats *s);
 
 /* Copies as large as a batch, one behind the other, as many as an epoch has; GB/s. */
 double job_copy_batches(struct job *j, const void *from, enum cudaMemcpyKind kind);
+/* The same from page-locked memory.  The context of the row begins with a `struct job *`. */
+double job_run_link(void *context);
+
+/* A row of GB/s, and of CPU seconds for each GB, whose runs are an epoch. */
+struct bench_row job_row(const struct job *j, const char *name, void *context);
 
 /* ---- rows ---- */
 

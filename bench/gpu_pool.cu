@@ -59,18 +59,6 @@ static bool came_from_device(void *context)
 	       bench_skip("the disk gave %.1f MB for an epoch of %.1f MB", bytes / 1e6, want / 1e6);
 }
 
-static struct bench_row row_of(struct pool_job *p, const char *name)
-{
-	struct bench_row row = {};
-
-	row.name = name;
-	row.unit = "GB/s";
-	row.cpu_unit = "CPU s/GB";
-	row.cpu_work = (double)p->j->epoch_bytes / 1e9;
-	row.context = p;
-	return row;
-}
-
 static void ask_for_pool(struct pool_job *p, uint64_t pool_bytes, uint32_t path)
 {
 	struct shard_loader_options *o = &p->j->trainer.options;
@@ -103,7 +91,7 @@ static void close_pool(struct pool_job *p)
 
 static void held_row(struct bench *b, struct pool_job *p)
 {
-	struct bench_row row = row_of(p, "gpu/pool/held");
+	struct bench_row row = job_row(p->j, "gpu/pool/held", p);
 	struct shard_loader_stats before;
 
 	if (!bench_wants(b, row.name) || !open_pool(b, p, row.name, SHARD_POOL_ALL, SHARD_PATH_AUTO))
@@ -117,13 +105,6 @@ static void held_row(struct bench *b, struct pool_job *p)
 	bench_run(b, &row);
 	close_pool(p);
 	bench_figure(b, "gpu/pool/held/link", "bytes", (double)(p->stats.device_bytes - before.device_bytes));
-}
-
-static double run_link(void *context)
-{
-	struct job *j = ((struct pool_job *)context)->j;
-
-	return job_copy_batches(j, j->locked, cudaMemcpyHostToDevice);
 }
 
 /* Epochs of small records, which come to a pool in runs out of the page cache. */
@@ -147,9 +128,9 @@ static void small_row(struct bench *b, const struct job *with, uint64_t record_b
 	j.trainer.options.slot_count = 8;
 	data_files_open(&j.files, j.trainer.dir);
 	j.epoch_bytes = j.files.record_count * record_bytes;
-	row = row_of(&p, name);
+	row = job_row(&j, name, &p);
 	row.side[0] = {"a pool filled from the page cache", run_epoch, NULL, NULL, 0};
-	row.side[1] = {"copy engine, page-locked", run_link, NULL, NULL, 0};
+	row.side[1] = {"copy engine, page-locked", job_run_link, NULL, NULL, 0};
 	if (!data_warm(&j.files)) {
 		bench_skipped(b, name, bench_skip_reason());
 	} else if (open_pool(b, &p, name, j.epoch_bytes / 4 * 3, SHARD_PATH_AUTO)) {
@@ -172,11 +153,12 @@ void pool_rows(struct bench *b, struct job *j)
 {
 	uint64_t part = j->epoch_bytes / 4 * 3;
 	struct pool_job p = {};
-	struct bench_row cache = row_of((p.j = j, &p), "gpu/pool/cache"), direct = row_of(&p, "gpu/pool/direct");
+	struct bench_row cache = job_row(j, "gpu/pool/cache", &p), direct = job_row(j, "gpu/pool/direct", &p);
 
+	p.j = j;
 	held_row(b, &p);
 	cache.side[0] = {"filled from the page cache", run_epoch, NULL, NULL, 0};
-	cache.side[1] = {"copy engine, page-locked", run_link, NULL, NULL, 0};
+	cache.side[1] = {"copy engine, page-locked", job_run_link, NULL, NULL, 0};
 	if (bench_wants(b, cache.name) && open_pool(b, &p, cache.name, part, SHARD_PATH_AUTO)) {
 		bench_run(b, &cache);
 		close_pool(&p);
