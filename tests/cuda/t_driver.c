@@ -10,6 +10,7 @@
 #include "libshard/gpu/gpu.h"
 #include "shard_gpu.h"
 #include "tests/child.h"
+#include "tests/cuda/deaf.h"
 #include "tests/cuda/trainer.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -147,14 +148,6 @@ static void wait_at_gate(void *unused)
 		usleep(200);
 }
 
-/* As if nobody had thought of it. */
-static int wait_for_nothing(struct cu_stream *stream, struct cu_event *event, unsigned int flags)
-{
-	(void)stream;
-	(void)event;
-	return flags ? 1 : 0;
-}
-
 /*
  * Copy while work is held up: earlier work of the stream, or else the copies of a stream beside it.
  * Does anything that should wait for that come too early?  Nothing does, but that is looked at only
@@ -186,19 +179,14 @@ static bool comes_early(struct scene *s, const struct cuda_device *d, bool earli
 
 TEST(copies_over_several_streams_keep_their_place)
 {
-	struct cuda_device deaf;
-	struct cuda_api api;
+	struct deaf_device deaf;
 	struct scene s;
 
 	open_streams(&s);
-	deaf = *s.d;
-	api = *s.d->api;
-	api.cuStreamWaitEvent = wait_for_nothing;
-	deaf.api = &api;
 	for (int earlier_work = 0; earlier_work < 2; earlier_work++) {
 		STORY("%s", earlier_work ? "earlier work" : "later work");
 		CHECK(!comes_early(&s, s.d, earlier_work));
-		CHECK(comes_early(&s, &deaf, earlier_work));
+		CHECK(comes_early(&s, make_deaf(s.d, &deaf), earlier_work));
 	}
 	/* One copy has no use for them. */
 	s.p.count = 1;

@@ -20,6 +20,7 @@
 #include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/check_twin.h"
+#include "tests/cuda/deaf.h"
 #include "tests/cuda/pooling.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -174,24 +175,14 @@ int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *pa
 	return SHARD_OK;
 }
 
-static int wait_for_nothing(struct cu_stream *stream, struct cu_event *event, unsigned int flags)
-{
-	(void)stream;
-	(void)event;
-	return flags ? 1 : 0;
-}
-
 int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
 			    struct shard_error *e)
 {
-	struct cuda_api api = *d->api;
-	struct cuda_device deaf = *d;
+	struct deaf_device deaf;
 
-	api.cuStreamWaitEvent = wait_for_nothing;
-	deaf.api = &api;
 	for (size_t i = 0; i < p->count; i++)
 		p->from[i] = kept_at((const uint8_t *)p->from[i] + shift);
-	return __real_cuda_copy_pieces(joins_nothing ? &deaf : d, p, stream, e);
+	return __real_cuda_copy_pieces(joins_nothing ? make_deaf(d, &deaf) : d, p, stream, e);
 }
 
 /* ---- the right bytes ---- */
