@@ -60,7 +60,7 @@ class TableFile(SourceFile):
         self.ends: list[int] = [*accumulate(sizes)]  # of each group, the row behind it
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "handle": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_whole"} | {"handle": None}
 
     def _batch_count(self) -> int:
         return len(self.handle) if isinstance(self.handle, list) else self.handle.num_record_batches
@@ -109,19 +109,24 @@ class TableFile(SourceFile):
                 return self.open().read(), None
             return pyarrow.Table.from_batches([*map(self._batch, range(self._batch_count()))], self.schema), None
 
+    @functools.cached_property
+    def _whole(self) -> set[str]:
+        """Leaves of columns of Parquet that have no null in any group, as statistics say."""
+        metadata = self.open().metadata
+        found = dict[str, bool]()
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for column in map(group.column, range(group.num_columns)):
+                said = column.statistics
+                is_whole = said is not None and said.has_null_count and not said.null_count
+                found[column.path_in_schema] = found.get(column.path_in_schema, True) and is_whole
+        return {path for path, is_whole in found.items() if is_whole}
+
     def missing(self, name: str) -> int:
         """How many values of a column are null.  Statistics may say that there are none."""
         is_alone = not any(other.startswith(name + ".") for other in self.schema.names)  # "a.b" may be a column of its own
-        if self.is_parquet and is_alone:
-            metadata = self.open().metadata
-            counts = dict[str, list[int]]()
-            for group in map(metadata.row_group, range(metadata.num_row_groups)):
-                for column in map(group.column, range(group.num_columns)):
-                    known = column.statistics is not None and column.statistics.has_null_count
-                    counts.setdefault(column.path_in_schema, []).append(column.statistics.null_count if known else -1)
-            # a null of the column is a null of each of its leaves
-            if any((path + ".").startswith(name + ".") and not any(found) for path, found in counts.items()):
-                return 0
+        # a null of the column is a null of each of its leaves
+        if self.is_parquet and is_alone and any((path + ".").startswith(name + ".") for path in self._whole):
+            return 0
         return sum(self.read(group, name).column(name).null_count for group in range(len(self.ends)))
 
 
