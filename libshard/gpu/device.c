@@ -531,7 +531,7 @@ static int copy_one_by_one(const struct cuda_device *d, const struct cuda_pieces
 		if (result)
 			rc = refuse_piece(d, p, i, result, err);
 	}
-	/* After an error, too: whoever waits for the stream gives back memory that these copies use. */
+	/* This is needed after an error, too: anyone who waits for the stream may then free what these copies use. */
 	for (size_t i = 0; i < sides; i++) {
 		got = cuda_stream_join(d, stream, p->side[i], rc ? NULL : err);
 		if (got)

@@ -211,7 +211,7 @@ struct cuda_pieces {
 	const void **from;
 	size_t *bytes;
 	size_t count;
-	/* These share the copies with the stream, if there is no call for all.  NULL: the stream has them all. */
+	/* Further streams that share the copies where the driver has no call for many.  NULL: one has all. */
 	void *side[CUDA_COPY_STREAMS - 1];
 };
 

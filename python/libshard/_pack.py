@@ -301,7 +301,7 @@ class _Plan:
         return None if known is not None and not fields and "label" not in known else list(names) or None
 
     def warn_of_inner_classes(self, writer: Writer) -> None:
-        """A Subset, a selection or a loader has no ``classes``, and its dataset has."""
+        """A Subset or a loader has no ``classes``, and its dataset has."""
         names = getattr(getattr(self.source, "dataset", None), "classes", None)
         if names and isinstance(names, (list, tuple)) and writer._layout and writer._layout.label:
             warnings.warn(

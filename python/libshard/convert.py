@@ -32,7 +32,7 @@ __all__ = ["ConvertError", "index"]
 # The modules that find records, by what a user types.
 KINDS = {"tfrecord": "TFRecord files", "mds": "a folder of MosaicML Streaming", "litdata": "a folder of LitData",
          "recordio": "RecordIO of MXNet", "beton": "a .beton of FFCV", "lmdb": "an LMDB database"}  # fmt: skip
-# What is read without an index: what it is, its source in Python, and the modules that this needs.
+# A kind that libshard.pack reads without an index: its name in a sentence, how Python opens it, and the modules for that.
 _PACKED = {"parquet": ("a Parquet file", "{!r}", "libshard"), "arrow": ("a file of Arrow", "{!r}", "libshard"),
            "huggingface": ("a dataset of Hugging Face", "datasets.load_from_disk({!r})", "datasets, libshard"),
            "hdf5": ("a file of HDF5", "{!r}", "libshard"), "zarr": ("a group of Zarr", "{!r}", "libshard")}  # fmt: skip

@@ -64,7 +64,7 @@ refused 77 "Download z 1 from home" "$sum"
 
 # ---- when a library is built again ----
 
-# Two libraries, of which b needs a; what is built is printed.
+# Three libraries: b needs a.  This prints which of them are built.
 builds() { # FOLDER VERSION-OF-A
 	PYTHONPATH=python/wheel PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
 import sys, libraries
