@@ -495,7 +495,21 @@ struct shard_episodes {
 	char dataset_id[65];
 	uint64_t count;
 	uint64_t *begin; /* [count + 1] the first record of each; the last one is the end of the dataset */
+	/* The episode at the begin of each of `count` equal pieces of the dataset, and the last one. */
+	uint64_t *near; /* [count + 1] */
+	uint64_t piece_records;
 };
+
+/* Fill the pieces of episodes that have all else.  Returns whether there was memory for them. */
+bool episodes_index(struct shard_episodes *e);
+
+/* Returns the episode of a record.  The search has few steps unless episodes differ much in length. */
+static inline uint64_t episodes_find(const struct shard_episodes *e, uint64_t record)
+{
+	const uint64_t *near = e->near + record / e->piece_records;
+
+	return near[0] + run_holding(e->begin + near[0], near[1] - near[0] + 1, record);
+}
 
 /* ---- mixture.c: several datasets as one, one behind the other or in a proportion ---- */
 

@@ -3,7 +3,7 @@
  * episodes.c - which records lie together: those of a recording, a video, a time series
  *
  * An episode is a run of neighbouring records of one dataset with the same value in one field.  In
- * memory it is the number of its first record, so 8 bytes for each episode.
+ * memory it is the number of its first record, and 8 bytes more to find it quickly.
  */
 #include "libshard/dataset/dataset.h"
 
@@ -127,6 +127,23 @@ static int refuse_again(struct runs *runs, const char *field, struct shard_error
 	return SHARD_OK;
 }
 
+bool episodes_index(struct shard_episodes *e)
+{
+	uint64_t records = e->begin[e->count], episode = 0, i = 0;
+
+	e->near = mem_array((size_t)e->count + 1, sizeof(*e->near));
+	if (!e->near || !e->count) /* no record asks */
+		return e->near;
+	e->piece_records = ceil_div(records, e->count);
+	for (; i * e->piece_records < records; i++) {
+		while (e->begin[episode + 1] <= i * e->piece_records)
+			episode++;
+		e->near[i] = episode;
+	}
+	e->near[i] = e->count - 1;
+	return true;
+}
+
 int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, const char *field,
 			struct shard_error *err)
 {
@@ -152,6 +169,8 @@ int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, c
 		dataset_id(ds, e->dataset_id);
 		rc = refuse_again(&runs, field, err);
 	}
+	if (!rc && !episodes_index(e))
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " episodes", runs.count);
 	mem_free(runs.run);
 	if (rc)
 		shard_episodes_close(e);
@@ -162,8 +181,10 @@ int shard_episodes_open(struct shard_episodes **out, struct shard_dataset *ds, c
 
 void shard_episodes_close(struct shard_episodes *e)
 {
-	if (e)
+	if (e) {
 		mem_free(e->begin);
+		mem_free(e->near);
+	}
 	mem_free(e);
 }
 

@@ -79,7 +79,7 @@ static uint32_t widen(const struct steps *s, struct step_rows rows, uint32_t cou
 	if (!e)
 		return count;
 	for (uint32_t i = count; i-- > 0;) {
-		uint64_t record = rows.record[i], episode = run_holding(e->begin, e->count, record);
+		uint64_t record = rows.record[i], episode = episodes_find(e, record);
 		int64_t least = -(int64_t)(record - e->begin[episode]);
 		int64_t most = (int64_t)(e->begin[episode + 1] - 1 - record);
 		uint64_t *to = rows.record + (size_t)i * n;

@@ -6,8 +6,10 @@
  * The slow twin walks from the record towards the window's rows, one record at a time, and stays
  * where its episode ends.
  */
+#include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/io/io.h"
+#include "libshard/order/order.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"
 
@@ -22,6 +24,8 @@ static void open_windows(uint32_t codec)
 	dataset_id(ds, episodes.dataset_id);
 	episodes.begin = begins;
 	episodes.count = COUNT(begins) - 1;
+	if (!episodes.near)
+		CHECK(episodes_index(&episodes));
 }
 
 static struct shard_loader_options windows_of_kind(size_t kind)
@@ -107,6 +111,24 @@ TEST(rows_are_the_neighbours_within_the_episode)
 				CHECK_EQ(at, 103);
 				shard_loader_close(l);
 			}
+	}
+}
+
+/* Many short episodes in one piece, and episodes of many pieces. */
+TEST(the_episode_of_each_record_is_found)
+{
+	for (uint64_t draw = 0; draw < 2000; draw++) {
+		uint64_t begin[42] = {0}, most = draw % 3 ? 3 : 300;
+		struct shard_episodes e = {.begin = begin, .count = 1 + draw % 40};
+
+		STORY("draw %" PRIu64, draw);
+		for (uint64_t i = 0; i < e.count; i++)
+			begin[i + 1] = begin[i] + 1 + random_below(random_draw(draw, i), i % 7 ? most : 1000);
+		CHECK(episodes_index(&e));
+		for (uint64_t i = 0, record = 0; i < e.count; i++)
+			for (; record < begin[i + 1]; record++)
+				CHECK_EQ(episodes_find(&e, record), i);
+		mem_free(e.near);
 	}
 }
 
