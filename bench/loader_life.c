@@ -17,13 +17,13 @@
 #include "bench/common/sparse.h"
 #include "bench/common/trainer.h"
 
-#define PHOTOS	      ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW})
+#define PHOTOS	      ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW, 0})
 #define BATCH	      256u
 #define STEPS_COMPARE 2u
 
 #define SMALL_SHARDS  10000u
 #define SMALL_RECORDS 100000u /* of each shard: 10^9 in all, so sparse that they fit any disk */
-#define SMALL	      ((struct data_shape){"sparse-64", 64, SMALL_SHARDS, SMALL_RECORDS, SHARD_RAW})
+#define SMALL	      ((struct data_shape){"sparse-64", 64, SMALL_SHARDS, SMALL_RECORDS, SHARD_RAW, 0})
 #define SMALL_BATCH   4096u
 #define SMALL_PLACES  50u /* of an epoch, that a job passes through; at each it takes */
 #define SMALL_STEPS   4u

@@ -17,8 +17,8 @@
 #include "bench/common/cold.h"
 #include "bench/common/data.h"
 
-#define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW})
-#define SMALL  ((struct data_shape){"small-4096", 4096, 8, 1 << 12, SHARD_RAW})
+#define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW, 0})
+#define SMALL  ((struct data_shape){"small-4096", 4096, 8, 1 << 12, SHARD_RAW, 0})
 
 static struct {
 	FILE *to, *from;

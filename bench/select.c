@@ -13,7 +13,7 @@
 #include "shard.h"
 
 #define MANY   UINT64_C(10000000)
-#define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW})
+#define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW, 0})
 #define BATCH  64u
 #define PARTS  10u
 

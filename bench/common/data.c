@@ -21,30 +21,32 @@ static char *join(const char *dir, const char *name)
 	return path;
 }
 
-void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *schema)
+static void lay_out(const struct data_shape *shape, struct shard_schema *schema)
 {
-	const uint32_t side = record_bytes == DATA_IMAGE_BYTES ? 224 : 256;
+	const uint32_t side = shape->record_bytes == DATA_IMAGE_BYTES ? 224 : 256;
 	const struct shard_field image = {.name = "image",
 					  .dtype = SHARD_U8,
 					  .layout = SHARD_HWC,
 					  .semantic = SHARD_IMAGE,
 					  .ndim = 3,
 					  .shape = {side, side, 3}};
+	const struct shard_field plain = {
+		.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(uint32_t)shape->record_bytes}};
 	static const struct shard_field label = {
 		.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1};
-	bool photos = record_bytes == DATA_IMAGE_BYTES || record_bytes == DATA_LARGE_IMAGE_BYTES;
+	static const struct shard_field episode = {.name = "episode", .dtype = SHARD_I64, .group = 1};
+	bool photos = shape->record_bytes == DATA_IMAGE_BYTES || shape->record_bytes == DATA_LARGE_IMAGE_BYTES;
+	uint32_t count = photos || shape->episode_records ? 2 : 1;
 	struct shard_error err;
 
-	*schema = (struct shard_schema){
-		.group_count = photos ? 2 : 1, .field_count = photos ? 2 : 1, .field = {image, label}};
-	if (!photos)
-		schema->field[0] = (struct shard_field){
-			.name = "x", .dtype = SHARD_U8, .ndim = 1, .shape = {(uint32_t)record_bytes}};
-	schema->group[0].codec = codec;
+	*schema = (struct shard_schema){.group_count = count,
+					.field_count = count,
+					.field = {photos ? image : plain, photos ? label : episode}};
+	schema->group[0].codec = photos ? SHARD_RAW : shape->codec;
 	if (shard_schema_lay_out(schema, 0, &err))
 		bench_die("%s", err.message);
-	if (schema->group[0].stride != record_bytes)
-		bench_die("records of %llu bytes lie %llu apart", (unsigned long long)record_bytes,
+	if (schema->group[0].stride != shape->record_bytes)
+		bench_die("records of %llu bytes lie %llu apart", (unsigned long long)shape->record_bytes,
 			  (unsigned long long)schema->group[0].stride);
 }
 
@@ -100,11 +102,11 @@ void data_write_shard(const char *path, const struct data_shape *shape, data_fil
 
 	if (!record)
 		bench_die("out of memory");
-	data_schema(shape->record_bytes, shape->codec, &schema);
+	lay_out(shape, &schema);
 	rc = shard_writer_open(&w, path, &schema, &o, &err);
 	for (uint64_t i = 0; !rc && i < shape->shard_records; i++) {
-		int64_t label = (int64_t)(i % 1000);
-		const void *group[] = {record, &label}; /* plain records have no second group */
+		int64_t number = (int64_t)(shape->episode_records ? i / shape->episode_records : i % 1000);
+		const void *group[] = {record, &number}; /* most plain records have no second group */
 
 		fill(context, i, record);
 		rc = shard_writer_append(w, group, NULL, 0, &err);
@@ -119,7 +121,7 @@ void data_write_shard(const char *path, const struct data_shape *shape, data_fil
 
 char *data_make(const struct bench *b, const struct data_shape *shape)
 {
-	struct shard_seal_options o = {.size = sizeof(o)};
+	struct shard_seal_options o = {.size = sizeof(o), .order = SHARD_ORDER_SOURCE};
 	char *dir = join(bench_dir(b), shape->name), *manifest = join(dir, "dataset.manifest");
 	struct shard_seal *seal;
 	struct shard_error err;

@@ -19,14 +19,15 @@ extern "C" {
 /*
  * Records of DATA_IMAGE_BYTES or DATA_LARGE_IMAGE_BYTES are photos: an image in group 0 and a label
  * in group 1.  Others are one field of as many bytes, a multiple of 64, which is also their stride.
- * LZ4 makes some two fifths of compressed ones.
+ * LZ4 makes some two fifths of compressed ones.  If there are episodes, each record has the number of
+ * its own in group 1.
  */
 struct data_shape {
 	const char *name; /* of its folder in bench_dir() */
 	uint64_t record_bytes, shard_count, shard_records;
-	uint32_t codec; /* of plain records */
+	uint32_t codec;		  /* of plain records */
+	uint64_t episode_records; /* of plain records in one shard; 0: there are no episodes */
 };
-void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *schema);
 
 /* Write one shard of that shape; fill() puts record i together. */
 typedef void data_fill(void *context, uint64_t i, uint8_t *record);
