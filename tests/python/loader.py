@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import copy
 import gc
 import importlib
 import itertools
@@ -1032,6 +1033,12 @@ class BadUse(Loading):
             for batch in loader:
                 self.check(batch)
 
+    def test_a_loader_is_not_pickled_or_copied(self):
+        for options in ({}, {"max_steps": 3}, {"transform": len, "transform_ahead": 1}):
+            with libshard.Loader(self.ds, 8, **options) as loader:
+                for call in (pickle.dumps, copy.copy, copy.deepcopy):
+                    with self.assertRaisesRegex(TypeError, "a loader has threads .* give a process the dataset"):
+                        call(loader)
 
     def test_a_loader_that_nobody_used_is_that_of_who_uses_it_first(self):
         context = multiprocessing.get_context("fork")
