@@ -1033,6 +1033,27 @@ class BadUse(Loading):
             for batch in loader:
                 self.check(batch)
 
+    def test_a_state_behind_which_is_no_step_begins_the_next_epoch(self):
+        """Its rest is smaller than a step of the ranks that go on."""
+        with libshard.Loader(self.ds, 1, seed=3) as loader:
+            batches = iter(loader)
+            for _ in range(N - 20):
+                next(batches)
+            state = loader.state_dict()
+            rest = [int(batch.index.tolist()[0]) for batch in batches]
+        whole = {"rank": 1, "world": 3, "tail": "drop", "seed": 3}
+        for options in ({}, {"epochs": None}, {"transform": lambda batch: batch, "transform_ahead": 2}, {"max_steps": 9}):
+            with libshard.Loader(self.ds, 8, **whole, **options) as loader:
+                loader.load_state_dict(state | {"steps": 4})
+                self.assertEqual(loader.epoch, 1)
+                batch = next(iter(loader))
+                self.assertEqual((batch.epoch, batch.position), (1, 0))
+            with libshard.Loader(self.ds, 6, **whole, **options) as loader:  # the control: a step of 18
+                loader.load_state_dict(state | {"steps": 4})
+                batch = next(iter(loader))
+                self.assertEqual((batch.epoch, batch.position), (0, N - 20))
+                self.assertLess(set(batch.index.tolist()), set(rest))
+
     def test_a_loader_is_not_pickled_or_copied(self):
         for options in ({}, {"max_steps": 3}, {"transform": len, "transform_ahead": 1}):
             with libshard.Loader(self.ds, 8, **options) as loader:
