@@ -108,6 +108,11 @@ static int check_token(const struct shard_loader *l, const struct token *t, cons
 				 "the token belongs to %" PRIu64 " records and seed %" PRIu64 "; the loader has "
 				 "%" PRIu64 " records and seed %" PRIu64,
 				 want->record_count, want->seed, o->record_count, have->seed);
+	if (asked->order.shuffle == SHARD_SHUFFLE_BY_SIZE && want->kind == ORDER_SEQUENTIAL)
+		return error_set(
+			err, SHARD_E_MISMATCH,
+			"the token belongs to an order without shuffle, and this loader shuffles; open it with "
+			"SHARD_SEQUENTIAL to go on in that order, or begin a new epoch");
 	if ((asked->order.shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
 	    (asked->order.run_records && asked->order.run_records != want->run_records) ||
 	    (asked->order.phase_unit_records && asked->order.phase_unit_records != want->phase_unit_records) ||

@@ -371,6 +371,8 @@ TEST(the_tokens_order_is_taken_over)
 			STORY("kind %zu%s", kind, broken ? ", broken" : "");
 			if (broken && kind < 3)
 				continue;
+			if (kinds[kind].order.shuffle == SHARD_SEQUENTIAL) /* which the default is not */
+				o.order.shuffle = SHARD_SEQUENTIAL;
 			inject_nothing();
 			token_of(of_kind(kind, 4, 5), 1, 31, token);
 			wanted_open(&wanted, of_kind(kind, 9, 5));
@@ -407,6 +409,8 @@ TEST(tokens_that_belong_elsewhere)
 		const char *says;
 	} rows[] = {
 		{{.order.seed = 5}, 3, SHARD_OK, ""},
+		{{.order.seed = 5}, 0, SHARD_E_MISMATCH, "without shuffle, and this loader shuffles"},
+		{{.order.seed = 5, .order.shuffle = SHARD_SEQUENTIAL}, 0, SHARD_OK, ""},
 		{{.order.seed = 6},
 		 3,
 		 SHARD_E_MISMATCH,

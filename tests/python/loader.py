@@ -776,9 +776,18 @@ class GoingOn(Loading):
                 words = "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's"
                 with self.assertRaisesRegex(libshard.MismatchError, words):
                     sequential.load_state_dict(loader.state_dict())
-                with libshard.Loader(self.ds, 8, seed=3) as either:
-                    either.load_state_dict(sequential.state_dict())
-                    self.assertEqual(either.order["kind"], "sequential")
+                words = "without shuffle, and this loader shuffles; open it with shuffle=False to go on in that order"
+                for options in ({}, {"shuffle": True}, {"shuffle": "auto"}):
+                    with libshard.Loader(self.ds, 8, seed=3, **options) as shuffled:
+                        with self.assertRaisesRegex(libshard.MismatchError, words):
+                            shuffled.load_state_dict(sequential.state_dict())
+                        self.assertNotEqual(shuffled.order["kind"], "sequential")
+                with libshard.Loader(self.ds, 8, seed=3, shuffle=False) as again:
+                    again.load_state_dict(sequential.state_dict())
+                with libshard.Loader(self.ds, 8, seed=3, shuffle="global") as mixed:
+                    with libshard.Loader(self.ds, 8, seed=3) as either:
+                        either.load_state_dict(mixed.state_dict())
+                        self.assertEqual(either.order["kind"], "global")
             for bad in ({}, None, {"libshard": 2, "token": "x"}, {"libshard": 1}, {"libshard": 1, "token": 5}):
                 with self.assertRaisesRegex(libshard.ArgumentError, "this state is not from state_dict"):
                     loader.load_state_dict(bad)
