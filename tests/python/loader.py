@@ -14,6 +14,7 @@ import pickle
 import random
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -1223,6 +1224,29 @@ class Grain(unittest.TestCase):
         with self.assertRaises(ValueError):
             next(iterator)
 
+    def test_what_a_function_returns_is_delivered(self):
+        """Also None, of one that forgot to return: then the iterator looked for a batch without an end."""
+        functions = {
+            "a pair": (lambda batch: (batch.step, batch["label"].tolist()[0]), tuple),
+            "a dict": (lambda batch: {"twice": np.asarray(batch["label"]) * 2}, dict),
+            "nothing": (lambda batch: None, type(None)),
+        }
+        for name, (function, kind) in functions.items():
+            for ahead in (0, 2):
+                with self.subTest(name, ahead=ahead):
+                    options = {"transform": function, "transform_ahead": ahead}
+                    iterator = iter(self.grain.IterDataset(self.ds, 8, epochs=2, seed=3, **options))
+                    self.assertEqual([type(made) for made in until_end(iterator)], [kind] * 26)
+                    endless = iter(self.grain.IterDataset(self.ds, 8, seed=3, **options))
+                    self.assertIs(type(next(endless)), kind)
+                    endless.close()
+
+
+def until_end(iterator):
+    with contextlib.suppress(StopIteration):
+        while True:
+            yield next(iterator)
+
 
 def until_stop(iterator):
     while (batch := next(iterator, None)) is not None:
@@ -1343,6 +1367,16 @@ class Loops(unittest.TestCase):
         finally:
             may_go.set()
             signal.signal(signal.SIGUSR1, before)
+
+    def test_a_loop_that_lives_until_the_end_of_the_process_is_silent(self):
+        program = (
+            "import libshard, concurrent.futures.thread as late\n"
+            f"loader = libshard.Loader({self.ds.path!r}, 8, transform=lambda b: b, transform_ahead=2)\n"
+            "late.kept = iter(loader)  # it goes when this module is taken apart\n"
+            "next(late.kept)\nprint('end')"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "end\n", ""))
 
     def test_a_forked_child_does_not_wait_for_a_thread(self):
         may_go = threading.Event()
