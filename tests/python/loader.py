@@ -1519,7 +1519,7 @@ class Columns(unittest.TestCase):
         self.assertTrue((np.asarray(batch["score"]) == self.score[index]).all())
         self.assertEqual((batch["score"].dtype, batch["vector"].shape), ("int16", (len(index), 5)))
         self.assertTrue((np.asarray(batch["hidden"]) == [self.rows[i]["hidden"] for i in index]).all())
-        self.assertEqual(np.asarray(batch["word_length"])[:, 0].tolist(), [i % 4 for i in index])
+        self.assertEqual(batch["word_length"].tolist(), [i % 4 for i in index])
         return index
 
     def test_batches_and_records(self):
