@@ -10,6 +10,7 @@ import os
 import re
 import struct
 import tarfile
+import warnings
 import zlib
 from bisect import bisect_left
 from dataclasses import asdict, replace
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from ._concat import Joined, as_source
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, ExistsError, of_system
-from ._options import as_names, as_path, public, show, whole
+from ._options import as_names, as_path, public, show, stack_level, whole
 from ._pack import _Progress
 from ._selection import Selection
 
@@ -405,7 +406,14 @@ def _tables(pa: Any, dataset: Dataset, numbers: range | list[int], fields: list[
     """The records as record batches."""
     numpy = _import("numpy", "a table")
     parts = dataset.parts if isinstance(dataset, Joined) else (dataset,)
-    has_keys = any(len(part) and part.key(0) for part in parts) and not any(f.name == "key" for f in fields)
+    has_keys = any(len(part) and part.key(0) for part in parts)
+    if has_keys and any(f.name == "key" for f in fields):
+        has_keys = False
+        warnings.warn(
+            "the dataset has keys, and a field 'key', which has the column of that name, so the keys are not in the table; "
+            "without that field, by fields=, they are",
+            stacklevel=stack_level(),
+        )
     axes = {f["name"]: f["ragged_axes"] for f in dataset._fields()}
     for f in fields:
         if f.kind == "ragged" and axes[f.name] != 1:
