@@ -492,7 +492,8 @@ SHARD_API int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t
 /*
  * The same place as a token: one line of printable text to keep in a checkpoint, with all that
  * fixes the order, and the dataset's id.  World, rank, batch size and threads may be others when a
- * job resumes.  Each record still comes once; SHARD_DROP leaves out the last incomplete step.
+ * job resumes.  Each record still comes once; SHARD_DROP leaves out the last incomplete step.  If
+ * that is all that is left of the epoch, resume continues with the next epoch.
  */
 #define SHARD_TOKEN_BYTES 512 /* with the NUL */
 SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES]);

@@ -18,30 +18,39 @@ void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *
 	*position = steps_position(&l->steps, &at);
 }
 
-static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
+static int check_position(const struct shard_loader *l, const struct step_place *at, struct shard_error *err)
 {
-	const struct step_place to = {.epoch = epoch, .first_position = position};
+	uint64_t most = steps_epoch_records(&l->steps, at->epoch);
 
-	if (position > steps_epoch_records(&l->steps, epoch))
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "position is %" PRIu64 "; must be at most %" PRIu64 ", the records of an epoch",
-				 position, steps_epoch_records(&l->steps, epoch));
+	if (at->first_position <= most)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "position is %" PRIu64 "; must be at most %" PRIu64 ", the records of an epoch",
+			 at->first_position, most);
+}
+
+static void move(struct shard_loader *l, struct step_place to)
+{
 	cursor_move(&l->cursor, to);
 	device_slots_forget(&l->device_slots);
 	if (l->pool)
 		pool_move(l->pool, to);
 	else
 		feed_move(l->feed, to);
-	return SHARD_OK;
 }
 
 int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
 {
+	const struct step_place to = {.epoch = epoch, .first_position = position};
 	int rc = cursor_check_owner(&l->cursor, err);
 
 	if (!rc)
 		rc = loader_check_epoch(l, epoch, err);
-	return rc ? rc : move(l, epoch, position, err);
+	if (!rc)
+		rc = check_position(l, &to, err);
+	if (!rc)
+		move(l, to);
+	return rc;
 }
 
 /* ---- tokens ---- */
@@ -99,6 +108,11 @@ static int check_token(const struct shard_loader *l, const struct token *t, cons
 				 "the token belongs to %" PRIu64 " records and seed %" PRIu64 "; the loader has "
 				 "%" PRIu64 " records and seed %" PRIu64,
 				 want->record_count, want->seed, o->record_count, have->seed);
+	if (asked->order.shuffle == SHARD_SHUFFLE_BY_SIZE && want->kind == ORDER_SEQUENTIAL)
+		return error_set(
+			err, SHARD_E_MISMATCH,
+			"the token belongs to an order without shuffle, and this loader shuffles; open it with "
+			"SHARD_SEQUENTIAL to go on in that order, or begin a new epoch");
 	if ((asked->order.shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
 	    (asked->order.run_records && asked->order.run_records != want->run_records) ||
 	    (asked->order.phase_unit_records && asked->order.phase_unit_records != want->phase_unit_records) ||
@@ -194,6 +208,7 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 {
 	struct steps_early early = {.order_records = 0};
 	struct owner o = owner_now(l);
+	struct step_place to;
 	struct token t;
 	int rc = cursor_check_owner(&l->cursor, err);
 
@@ -213,10 +228,13 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 		rc = find_epoch_of_mixture(l, &t, err);
 	if (!rc)
 		rc = adopt(l, &t, &early, err);
+	to = (struct step_place){.epoch = t.params.epoch, .first_position = t.position};
 	if (!rc)
-		rc = move(l, t.params.epoch, t.position, err);
+		rc = check_position(l, &to, err);
 	if (rc)
 		return rc;
+	/* What is left of the epoch may be no step of this world and batch size, and tell says the next one then. */
+	move(l, steps_next(&l->steps, to));
 	l->before = o;
 	l->token_pixels = t.pixels;
 	return SHARD_OK;

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 from functools import cached_property
 from importlib import import_module
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 from . import _core, _frameworks
@@ -210,6 +210,8 @@ class Zip(Hinting):
         self.columns: dict[str, Any] = columns
         self.dataset: Dataset = _dataset(source)
         self.selection: Selection | None = source if isinstance(source, Selection) else None
+        #: the datasets that columns are of, each once
+        self._datasets: list[Dataset] = [*{id(column): column for column, field in columns.values() if field}.values()]
         self._strings = [name for name, (c, field) in columns.items() if field and _is_string(c.schema[field])]
 
     def __len__(self) -> int:
@@ -221,7 +223,7 @@ class Zip(Hinting):
         at = number_in(len(self), number, "record", "dataset")
         record = at if self.selection is None else self.selection.numbers([at])[0]
         out: dict[str, Any] = {**self.dataset[record]}
-        for other in {id(column): column for column, field in self.columns.values() if field}.values():
+        for other in self._datasets:
             out |= other[record]
         for name, (column, field) in self.columns.items():
             if not field:
@@ -256,8 +258,7 @@ class Zip(Hinting):
         """The one dataset whose table has that column; the first dataset if none has."""
         if name in self.dataset.schema.names:
             return self.dataset
-        beside = [column for column, field in self.columns.values() if field]
-        every = {id(one): one for one in (self.dataset, *beside)}.values()
+        every = {id(one): one for one in (self.dataset, *self._datasets)}.values()
         having = [one for one in every if any(name in names for names in one.columns.values())]
         if len(having) > 1:
             raise ArgumentError(
@@ -288,7 +289,8 @@ class Zip(Hinting):
             elif field:
                 if id(column) not in gathered:
                     gathered[id(column)] = column[records]
-                out[name] = gathered[id(column)][field]
+                rows = gathered[id(column)][field]
+                out[name] = _as_lengths(rows) if column.schema[field].semantic == "length" else rows
             else:
                 rows = column[records]
                 out[name] = _core._array(rows.dtype.name, rows.shape, rows.tobytes())
@@ -337,6 +339,13 @@ def zip(dataset: Dataset | Selection | Concat | Path, *others: Dataset | Concat 
     if not taken:
         raise ArgumentError("zip: there is nothing beside the dataset; give it a dataset, or name=array", "bad argument")
     return Zip(source, taken)
+
+
+def _as_lengths(rows: Array) -> Array:
+    """Lengths as a loader delivers them: int64, and without the axis of those that are one number."""
+    count, *axes = rows.shape
+    numbers = array("q", chain.from_iterable(rows.tolist()))
+    return _core._array("int64", (count, *axes) if axes != [1] else (count,), numbers.tobytes())
 
 
 def is_one(number: object) -> bool:

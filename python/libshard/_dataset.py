@@ -277,7 +277,7 @@ def opened(option: str, source: Any) -> Dataset:
     inner = getattr(source, "dataset", None)
     if isinstance(inner, Dataset):  # a ShardDataset of ours, a loader, a mixture, a Subset of PyTorch
         hint = f"give it the {type(source).__name__}'s .dataset"
-        if hasattr(source, "indices"):
+        if hasattr(source, "indices") and not callable(source.indices):  # a loader's is a method
             hint += ".select(subset.indices)"
         elif getattr(source, "selection", None) is not None:
             hint = f"give it the {type(source).__name__}'s .selection"

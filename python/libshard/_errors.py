@@ -66,6 +66,7 @@ _IN_PYTHON = {
     "SHARD_KEEP": "tail='keep'",
     "SHARD_DROP": "tail='drop'",
     "SHARD_SHUFFLE_WINDOWS": "shuffle='windows'",
+    "SHARD_SEQUENTIAL": "shuffle=False",
     "SHARD_CROP_RESIZED": "crop='random-resized'",
     "SHARD_CORRUPT_MASK": "on_corrupt='mask'",
     "SHARD_U8": "dtype='u8'",

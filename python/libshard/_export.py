@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import re
 import struct
 import tarfile
+import warnings
 import zlib
 from bisect import bisect_left
 from dataclasses import asdict, replace
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from ._concat import Joined, as_source
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, ExistsError, of_system
-from ._options import as_names, as_path, public, show, whole
+from ._options import as_names, as_path, public, show, stack_level, whole
 from ._pack import _Progress
 from ._selection import Selection
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"%(0\d+)?d")
 _IMAGE_ENDINGS = (".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
+_PASSED_OVER = re.compile(r"__([^/]*__|MACOSX)(/|\Z)")  # folders: of WebDataset's own, and of macOS
 _SMALL = 1024  # bytes of a field in a record, up to which tables have it by themselves
 _GROUP_BYTES = 32 << 20  # of records that are turned into a table together
 _GROUP_RECORDS = 8192
@@ -55,8 +58,8 @@ def export(
 
     Tars are in the layout of WebDataset.  A sample has the first image as ``KEY.png``, the label as
     ``KEY.cls``, further images and masks of bytes as ``KEY.NAME.png``, other arrays as
-    ``KEY.NAME.npy``, strings of bytes as ``KEY.NAME.bin``, and texts and single numbers in
-    ``KEY.json``.  KEY is the record's key without the ending of an image, and with ``_`` for dots in
+    ``KEY.NAME.npy``, strings of bytes as ``KEY.NAME.bin``, and texts, single numbers and further
+    labels in ``KEY.json``.  KEY is the record's key without the ending of an image, and with ``_`` for dots in
     the name of the file, as WebDataset cuts names at the first one; of a dataset without keys it is
     the record's number.  Names of classes are in ``classes.txt`` beside the tars, for ``shardpack
     --classes``; it may be there already with the same names.  ``shard_bytes``: a tar ends behind the
@@ -67,8 +70,8 @@ def export(
     ``key`` has the keys, and the schema's metadata has ``libshard.classes``.
 
     bfloat16 becomes float32, which is exact.  Files come under their names when all are complete;
-    if one is there already, :class:`ExistsError` is raised and nothing is written.  ``progress``: as
-    for :func:`pack`.
+    if one is there already, :class:`ExistsError` is raised and nothing is written.  An export that is
+    killed leaves hidden files that end in ``.part``.  ``progress``: as for :func:`pack`.
     """
     dataset, numbers = _records_of(source)
     name = as_path("out", out)
@@ -193,8 +196,23 @@ def _array(numpy: Any, value: Any) -> Any:
 # ---- files that come under their names when all are complete ----
 
 
+class _Part(io.FileIO):
+    """A file that is being written; what the system refuses names it as ``name``."""
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, "xb")
+        self._shown = name
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as e:
+            raise of_system(e, self._shown) from None
+
+
 class _Files:
     def __init__(self) -> None:
+        self.mark = os.urandom(4).hex()  # of another container a process may have our number
         self.names: list[str] = []
         self.open_files: dict[str, Any] = {}
 
@@ -203,12 +221,12 @@ class _Files:
 
     def _part(self, name: str) -> str:
         folder, base = os.path.split(name)
-        return os.path.join(folder, f".{base}.{os.getpid()}.part")
+        return os.path.join(folder, f".{base}.{self.mark}.part")
 
     def open(self, name: str) -> Any:
         _refuse_there(name)
         try:
-            f = open(self._part(name), "xb")
+            f = io.BufferedWriter(_Part(self._part(name), name))
         except OSError as e:
             raise of_system(e, name) from None
         self.names.append(name)
@@ -239,11 +257,15 @@ class _Files:
         for name in self.names:
             _refuse_there(name)
         for name in self.names:
-            os.rename(self._part(name), name)
+            try:
+                os.rename(self._part(name), name)
+            except OSError as e:
+                raise of_system(e, name) from None
 
     def __exit__(self, *exc: object) -> None:
         for f in self.open_files.values():
-            f.close()
+            with contextlib.suppress(OSError):  # of a full disk, again: it writes what it still holds
+                f.close()
         for name in self.names:
             if os.path.exists(self._part(name)):
                 os.unlink(self._part(name))
@@ -263,8 +285,14 @@ def _write_tars(
     numpy = _import("numpy", "export()")
     folder = os.path.dirname(name)
     if dataset.classes and any(f.semantic == "label" for f in fields):
-        if any("\n" in c or "\r" in c for c in dataset.classes):
-            raise ArgumentError("the name of a class has a line end, so classes.txt cannot list it", "bad argument")
+        unlisted = [c for c in dataset.classes if "\n" in c or "\r" in c]
+        unlisted += [c for c in dataset.classes[:1] if c.startswith("\ufeff")]
+        if unlisted:
+            raise ArgumentError(
+                f"class {show(unlisted[0])} has a line end in its name, or the mark with which files of UTF-8 may begin, so "
+                "classes.txt cannot list it; export to Parquet, or leave the label out with fields=",
+                "bad argument",
+            )
         number = next((i for i, c in enumerate(dataset.classes) if c.isdecimal()), None)
         if number is not None and dataset.classes != [str(i) for i in range(len(dataset.classes))]:
             raise ArgumentError(
@@ -273,7 +301,8 @@ def _write_tars(
                 "bad argument",
             )
         files.share(os.path.join(folder, "classes.txt"), "".join(f"{c}\n" for c in dataset.classes).encode())
-    first = next((f.name for f in fields if f.semantic == "image" and _is_picture(f)), None)
+    first = {next((f.name for f in fields if f.semantic == "image" and _is_picture(f)), None)}
+    first |= {next((f.name for f in fields if f.semantic == "label" and not f.shape), None)}
     tar: tarfile.TarFile | None = None
     count = 0
     keys: dict[str, int] = {}
@@ -306,21 +335,28 @@ def _key(dataset: Dataset, number: int) -> str:
     if not key:
         return f"{number:09d}"
     folder, slash, base = key.lstrip("/").rpartition("/")
+    if not base or ".." in folder.split("/") or slash and _PASSED_OVER.match(folder):
+        raise ArgumentError(
+            f"record {number} has the key {show(key)}, and readers of tars pass over files that are called so: a file needs "
+            "a name behind its folder, and the folder must not lead out of the archive, nor begin with __NAME__ or "
+            "__MACOSX; export to Parquet, or pack with other keys",
+            "bad argument",
+        )
     stem, ending = os.path.splitext(base)
     base = (stem if ending.lower() in _IMAGE_ENDINGS and stem else base).replace(".", "_")
     return folder + slash + base
 
 
 def _members(
-    numpy: Any, dataset: Dataset, number: int, fields: list[Field], first: str | None
+    numpy: Any, dataset: Dataset, number: int, fields: list[Field], first: set[str | None]
 ) -> Iterator[tuple[str, bytes]]:
-    """Endings and bytes of the files of a sample."""
+    """Endings and bytes of the files of a sample.  ``first``: the image and the label that have no name there."""
     record, texts = dataset[number], {}
     for f in fields:
         value = record[f.name]
         if _is_picture(f):
-            yield "png" if f.name == first else f"{f.name}.png", _png(numpy, f, value)
-        elif f.semantic == "label" and not f.shape:
+            yield "png" if f.name in first else f"{f.name}.png", _png(numpy, f, value)
+        elif f.semantic == "label" and f.name in first:
             yield "cls", str(int(value)).encode()
         elif isinstance(value, bytes):
             yield f"{f.name}.bin", value
@@ -370,7 +406,14 @@ def _tables(pa: Any, dataset: Dataset, numbers: range | list[int], fields: list[
     """The records as record batches."""
     numpy = _import("numpy", "a table")
     parts = dataset.parts if isinstance(dataset, Joined) else (dataset,)
-    has_keys = any(len(part) and part.key(0) for part in parts) and not any(f.name == "key" for f in fields)
+    has_keys = any(len(part) and part.key(0) for part in parts)
+    if has_keys and any(f.name == "key" for f in fields):
+        has_keys = False
+        warnings.warn(
+            "the dataset has keys, and a field 'key', which has the column of that name, so the keys are not in the table; "
+            "without that field, by fields=, they are",
+            stacklevel=stack_level(),
+        )
     axes = {f["name"]: f["ragged_axes"] for f in dataset._fields()}
     for f in fields:
         if f.kind == "ragged" and axes[f.name] != 1:

@@ -405,6 +405,13 @@ class LoaderBase(Hinting, Generic[T]):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a loader has threads and a place of its own, and cannot be pickled or copied: give a process the dataset, the "
+            "selection or the mixture, and open a loader there; state_dict() says where this one is, and "
+            "libshard.torch.ShardDataset is for the workers of a DataLoader"
+        )
+
     def _next(self) -> NoReturn:
         raise TypeError("a loader is not an iterator: it = iter(loader) begins an epoch, and next(it) gives a batch")
 

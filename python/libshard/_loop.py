@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import warnings
@@ -220,6 +221,8 @@ class Loop(Generic[T]):
 
     def __del__(self) -> None:
         """Batches that were begun and not delivered have not been taken."""
+        if sys.is_finalizing():  # the thread has ended, and modules are taken apart
+            return
         loader, place = self.loader, self.place
         self._forget()  # the core's loop is over, too
         if place is not None and loader._place is place:

@@ -63,6 +63,9 @@ class Mixture(Hinting):
     def __len__(self) -> int:
         return self.epoch_records
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Mixture, (self.sources, self.weights, self.epoch_records, 0)
+
     def __repr__(self) -> str:
         return f"<libshard.Mixture of {len(self.sources)} sources: {self.epoch_records:,} records an epoch>"
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._concat import Concat, Zip
-    from ._core import Array, Batch
     from ._dataset import Dataset
     from ._mix import Mixture
     from ._selection import Selection
@@ -34,7 +33,8 @@ __all__ = ["IterDataset"]
 
 
 class IterDataset(grain.IterDataset[dict[str, np.ndarray[Any, Any]]]):
-    """Batches of a :class:`libshard.Loader`, each a dict of NumPy arrays with memory of its own.
+    """Batches of a :class:`libshard.Loader`, each a dict of NumPy arrays with memory of its own, or what a
+    function that is given as ``transform`` makes of it.
 
     Its threads read ahead, so ``mp_prefetch`` is not needed, and raises.  The state of an iterator
     is one place in the order: it may be set on any number of ranks, with any batch size.
@@ -74,16 +74,17 @@ class _Iterator(grain.DatasetIterator[dict[str, np.ndarray[Any, Any]]]):
     def __init__(self, loader: Loader, epochs: int | None) -> None:
         super().__init__()
         self._loader, self._epochs = loader, epochs
-        self._loop: Iterator[Batch[Array]] = iter(())
+        self._loop: Iterator[Any] = iter(())
 
-    def __next__(self) -> dict[str, np.ndarray[Any, Any]]:
-        batch = next(self._loop, None)
-        while batch is None:
+    def __next__(self) -> Any:
+        while True:
+            for batch in self._loop:
+                if not isinstance(batch, dict):  # a function made it
+                    return batch
+                return {name: np.asarray(array) for name, array in batch.items()}
             if self._epochs is not None and self._loader.epoch >= self._epochs:
                 raise StopIteration
             self._loop = iter(self._loader)
-            batch = next(self._loop, None)
-        return {name: np.asarray(array) for name, array in batch.items()}
 
     def get_state(self) -> dict[str, Any]:
         return self._loader.state_dict()

@@ -157,6 +157,11 @@ class Loader(LoaderBase[torch.Tensor]):
         if self.channels_last:
             _warn_of_others(self.dataset, self._turned, options.get("fields"))
         self._types = _types(self.dataset, tokens)
+        for beside in () if self.zipped is None else self.zipped._datasets:
+            self._types |= _types(beside, tokens)
+            if self.channels_last:
+                self._turned |= _images(beside)
+                _warn_of_others(beside, self._turned, None)
         self._steps: weakref.ref[_Steps] | None = None
 
     def __getitem__(self, number: object) -> Any:

@@ -174,7 +174,8 @@ static void go_on(const char *token, struct shard_loader_options o, uint64_t epo
 	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
 	wanted_seek(&old_wanted, epoch, position);
 	wanted_seek(&new_wanted, epoch + 1, 0);
-	run_epoch(&old_wanted, l, old_seen);
+	if (steps_left(&old_wanted)) /* else the epoch is over */
+		run_epoch(&old_wanted, l, old_seen);
 	if (!old_wanted.complaint[0])
 		run_epoch(&new_wanted, l, new_seen);
 	close_loader(l);

@@ -319,6 +319,40 @@ TEST(a_job_goes_on_in_another_shape_from_every_step)
 	CHECK(wanted.complaint[0]);
 }
 
+/* What a larger step leaves out is left out, and no empty epoch comes for it. */
+TEST(where_no_step_is_left_the_next_epoch_begins)
+{
+	inject_nothing();
+	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
+	for (uint64_t left = 0; left <= 8; left++) {
+		struct shard_loader_options o = of_kind(2, 4, 5);
+		char token[SHARD_TOKEN_BYTES], again[SHARD_TOKEN_BYTES];
+		uint64_t epoch, position;
+		struct shard_loader *l;
+		struct shard_batch b;
+
+		STORY("%" PRIu64 " records are left for steps of 8", left);
+		token_of(of_kind(2, 1, 5), 3, record_total - left, token);
+		o.world = 2;
+		o.tail = SHARD_DROP;
+		wanted_open(&wanted, o);
+		l = loader_of(&wanted);
+		CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+		shard_loader_tell(l, &epoch, &position);
+		CHECK_EQ(epoch, left < 8 ? 4 : 3);
+		CHECK_EQ(position, left < 8 ? 0 : record_total - left);
+		shard_loader_token(l, again);
+		wanted_seek(&wanted, epoch, position);
+		CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+		CHECK_OK(shard_loader_resume(l, again, &fixture_err)); /* a token of this place is one of it */
+		wanted_seek(&wanted, epoch, position);
+		CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
+		CHECK_NO_COMPLAINT(&wanted);
+		close_loader(l);
+	}
+}
+
 /* Opened with defaults, or asked for windows without a word on which. */
 TEST(the_tokens_order_is_taken_over)
 {
@@ -337,6 +371,8 @@ TEST(the_tokens_order_is_taken_over)
 			STORY("kind %zu%s", kind, broken ? ", broken" : "");
 			if (broken && kind < 3)
 				continue;
+			if (kinds[kind].order.shuffle == SHARD_SEQUENTIAL) /* which the default is not */
+				o.order.shuffle = SHARD_SEQUENTIAL;
 			inject_nothing();
 			token_of(of_kind(kind, 4, 5), 1, 31, token);
 			wanted_open(&wanted, of_kind(kind, 9, 5));
@@ -373,6 +409,8 @@ TEST(tokens_that_belong_elsewhere)
 		const char *says;
 	} rows[] = {
 		{{.order.seed = 5}, 3, SHARD_OK, ""},
+		{{.order.seed = 5}, 0, SHARD_E_MISMATCH, "without shuffle, and this loader shuffles"},
+		{{.order.seed = 5, .order.shuffle = SHARD_SEQUENTIAL}, 0, SHARD_OK, ""},
 		{{.order.seed = 6},
 		 3,
 		 SHARD_E_MISMATCH,

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets that are exported as tars: packed again they are the same."""
 
+import errno
 import glob
 import io
 import json
 import os
+import resource
+import signal
 import tarfile
 import unittest
 import unittest.mock
@@ -147,6 +150,63 @@ class Export(unittest.TestCase):
         with self.assertRaisesRegex(libshard.ExistsError, "both/classes.txt"):
             libshard.export("others", "both/c-%d.tar")
 
+    def test_a_second_label_is_not_lost(self):
+        label = {name: libshard.Field(name, "int64", (), semantic="label") for name in ("fine", "coarse")}
+        with libshard.Writer("labels", [*label.values(), libshard.Field("n", "uint8", ())], classes=["a", "b", "c"]) as w:
+            w.write({"fine": 1, "coarse": 2, "n": 7})
+        os.mkdir("l")
+        libshard.export("labels", "l/%d.tar")
+        self.assertEqual(members("l/0.tar"), {"000000000.cls": b"1", "000000000.json": b'{"coarse": 2, "n": 7}'})
+        with tarfile.open("l/0.tar") as tar:
+            self.assertEqual(len(tar.getnames()), 2)
+        libshard.export("labels", "l/coarse-%d.tar", fields=["coarse"])
+        self.assertEqual(members("l/coarse-0.tar"), {"000000000.cls": b"2"})
+
+    def test_a_name_that_readers_pass_over_is_refused(self):
+        os.mkdir("names")
+        for i, key in enumerate(("a/", "../a", "a/../../b", "__a__/b", "/__a__/b/c", "__MACOSX/a")):
+            make(f"odd{i}", keys=lambda n: key if n == 3 else f"k{n}")
+            with self.assertRaisesRegex(libshard.ArgumentError, f"record 3 has the key '{key}', and readers of tars pass"):
+                libshard.export(f"odd{i}", "names/%d.tar")
+        for i, key in enumerate(("a/.b", "..a/b", "__a__", "b/__a__/c", "__a/b", "__MACOSX")):  # the control
+            make(f"even{i}", keys=lambda n: key if n == 3 else f"k{n}")
+            libshard.export(f"even{i}", f"names/even{i}-%d.tar")
+            shardpack("images", f"names/even{i}-0.tar", "-o", f"even-again{i}", "--order", "source",
+                      "--classes", "names/classes.txt", *SAME)  # fmt: skip
+            self.assertEqual(len(libshard.open(f"even-again{i}")), N)
+        for i, names in enumerate((["a\n", "b"], ["a", "b\r"], ["\ufeffa", "b"])):
+            make(f"classes{i}", classes=[*names, "c"])
+            with self.assertRaisesRegex(libshard.ArgumentError, "so classes.txt cannot list it; export to Parquet"):
+                libshard.export(f"classes{i}", "names/c-%d.tar")
+
+    def test_a_full_disk_leaves_nothing(self):
+        make("full")
+        os.mkdir("f")
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        try:
+            for most, shard_bytes in ((20000, 1 << 30), (12000, 9000)):
+                resource.setrlimit(resource.RLIMIT_FSIZE, (most, limit[1]))
+                with self.assertRaisesRegex(libshard.StorageError, r"^f/\d.tar: File too large$") as caught:
+                    libshard.export("full", "f/%d.tar", shard_bytes=shard_bytes)
+                self.assertEqual((caught.exception.errno, os.listdir("f")), (errno.EFBIG, []))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        libshard.export("full", "f/%d.tar")  # the control
+        self.assertEqual(sorted(os.listdir("f")), ["0.tar", "classes.txt"])
+
+    def test_what_a_killed_export_left_is_not_in_the_way(self):
+        make("again1")
+        os.mkdir("killed")
+        child = os.fork()
+        if child == 0:
+            libshard.export("again1", "killed/%d.tar", progress=lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        self.assertEqual(os.waitpid(child, 0)[1], signal.SIGKILL)
+        left = os.listdir("killed")
+        self.assertEqual([name.endswith(".part") for name in left], [True] * 2)
+        with unittest.mock.patch("os.getpid", lambda: child):  # as in another container
+            self.assertEqual(libshard.export("again1", "killed/%d.tar"), ["killed/classes.txt", "killed/0.tar"])
+        self.assertEqual(set(os.listdir("killed")), {*left, "classes.txt", "0.tar"})
+
     def test_what_cannot_be_is_refused(self):
         make("twins", keys=lambda i: f"a/{i // 2}.{'jpg' if i % 2 else 'png'}")
         os.mkdir("r")
@@ -160,6 +220,8 @@ class Export(unittest.TestCase):
                 libshard.export("twins", "r/%d.tar", fields=fields)
         with self.assertRaisesRegex(libshard.ArgumentError, "endings at most: 'a/0.png' and 'a/0.jpg'"):
             libshard.export("twins", "r/%d.tar")
+        with libshard.Loader("twins", 4) as loader, self.assertRaisesRegex(TypeError, "give it the Loader's .dataset$"):
+            libshard.export(loader, "r/%d.tar")
         with libshard.Writer("digits", {"label": "int64"}, classes=["1", "0"]) as w:
             w.write({"label": 1})
         with self.assertRaisesRegex(libshard.ArgumentError, "class 0 is called '1', so shardpack would take the numbers"):

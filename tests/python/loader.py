@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import copy
 import gc
 import importlib
 import itertools
@@ -13,6 +14,7 @@ import pickle
 import random
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -775,9 +777,18 @@ class GoingOn(Loading):
                 words = "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's"
                 with self.assertRaisesRegex(libshard.MismatchError, words):
                     sequential.load_state_dict(loader.state_dict())
-                with libshard.Loader(self.ds, 8, seed=3) as either:
-                    either.load_state_dict(sequential.state_dict())
-                    self.assertEqual(either.order["kind"], "sequential")
+                words = "without shuffle, and this loader shuffles; open it with shuffle=False to go on in that order"
+                for options in ({}, {"shuffle": True}, {"shuffle": "auto"}):
+                    with libshard.Loader(self.ds, 8, seed=3, **options) as shuffled:
+                        with self.assertRaisesRegex(libshard.MismatchError, words):
+                            shuffled.load_state_dict(sequential.state_dict())
+                        self.assertNotEqual(shuffled.order["kind"], "sequential")
+                with libshard.Loader(self.ds, 8, seed=3, shuffle=False) as again:
+                    again.load_state_dict(sequential.state_dict())
+                with libshard.Loader(self.ds, 8, seed=3, shuffle="global") as mixed:
+                    with libshard.Loader(self.ds, 8, seed=3) as either:
+                        either.load_state_dict(mixed.state_dict())
+                        self.assertEqual(either.order["kind"], "global")
             for bad in ({}, None, {"libshard": 2, "token": "x"}, {"libshard": 1}, {"libshard": 1, "token": 5}):
                 with self.assertRaisesRegex(libshard.ArgumentError, "this state is not from state_dict"):
                     loader.load_state_dict(bad)
@@ -1032,6 +1043,33 @@ class BadUse(Loading):
             for batch in loader:
                 self.check(batch)
 
+    def test_a_state_behind_which_is_no_step_begins_the_next_epoch(self):
+        """Its rest is smaller than a step of the ranks that go on."""
+        with libshard.Loader(self.ds, 1, seed=3) as loader:
+            batches = iter(loader)
+            for _ in range(N - 20):
+                next(batches)
+            state = loader.state_dict()
+            rest = [int(batch.index.tolist()[0]) for batch in batches]
+        whole = {"rank": 1, "world": 3, "tail": "drop", "seed": 3}
+        for options in ({}, {"epochs": None}, {"transform": lambda batch: batch, "transform_ahead": 2}, {"max_steps": 9}):
+            with libshard.Loader(self.ds, 8, **whole, **options) as loader:
+                loader.load_state_dict(state | {"steps": 4})
+                self.assertEqual(loader.epoch, 1)
+                batch = next(iter(loader))
+                self.assertEqual((batch.epoch, batch.position), (1, 0))
+            with libshard.Loader(self.ds, 6, **whole, **options) as loader:  # the control: a step of 18
+                loader.load_state_dict(state | {"steps": 4})
+                batch = next(iter(loader))
+                self.assertEqual((batch.epoch, batch.position), (0, N - 20))
+                self.assertLess(set(batch.index.tolist()), set(rest))
+
+    def test_a_loader_is_not_pickled_or_copied(self):
+        for options in ({}, {"max_steps": 3}, {"transform": len, "transform_ahead": 1}):
+            with libshard.Loader(self.ds, 8, **options) as loader:
+                for call in (pickle.dumps, copy.copy, copy.deepcopy):
+                    with self.assertRaisesRegex(TypeError, "a loader has threads .* give a process the dataset"):
+                        call(loader)
 
     def test_a_loader_that_nobody_used_is_that_of_who_uses_it_first(self):
         context = multiprocessing.get_context("fork")
@@ -1186,6 +1224,29 @@ class Grain(unittest.TestCase):
         with self.assertRaises(ValueError):
             next(iterator)
 
+    def test_what_a_function_returns_is_delivered(self):
+        """Also None, of one that forgot to return: then the iterator looked for a batch without an end."""
+        functions = {
+            "a pair": (lambda batch: (batch.step, batch["label"].tolist()[0]), tuple),
+            "a dict": (lambda batch: {"twice": np.asarray(batch["label"]) * 2}, dict),
+            "nothing": (lambda batch: None, type(None)),
+        }
+        for name, (function, kind) in functions.items():
+            for ahead in (0, 2):
+                with self.subTest(name, ahead=ahead):
+                    options = {"transform": function, "transform_ahead": ahead}
+                    iterator = iter(self.grain.IterDataset(self.ds, 8, epochs=2, seed=3, **options))
+                    self.assertEqual([type(made) for made in until_end(iterator)], [kind] * 26)
+                    endless = iter(self.grain.IterDataset(self.ds, 8, seed=3, **options))
+                    self.assertIs(type(next(endless)), kind)
+                    endless.close()
+
+
+def until_end(iterator):
+    with contextlib.suppress(StopIteration):
+        while True:
+            yield next(iterator)
+
 
 def until_stop(iterator):
     while (batch := next(iterator, None)) is not None:
@@ -1306,6 +1367,16 @@ class Loops(unittest.TestCase):
         finally:
             may_go.set()
             signal.signal(signal.SIGUSR1, before)
+
+    def test_a_loop_that_lives_until_the_end_of_the_process_is_silent(self):
+        program = (
+            "import libshard, concurrent.futures.thread as late\n"
+            f"loader = libshard.Loader({self.ds.path!r}, 8, transform=lambda b: b, transform_ahead=2)\n"
+            "late.kept = iter(loader)  # it goes when this module is taken apart\n"
+            "next(late.kept)\nprint('end')"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "end\n", ""))
 
     def test_a_forked_child_does_not_wait_for_a_thread(self):
         may_go = threading.Event()
@@ -1448,7 +1519,7 @@ class Columns(unittest.TestCase):
         self.assertTrue((np.asarray(batch["score"]) == self.score[index]).all())
         self.assertEqual((batch["score"].dtype, batch["vector"].shape), ("int16", (len(index), 5)))
         self.assertTrue((np.asarray(batch["hidden"]) == [self.rows[i]["hidden"] for i in index]).all())
-        self.assertEqual(np.asarray(batch["word_length"])[:, 0].tolist(), [i % 4 for i in index])
+        self.assertEqual(batch["word_length"].tolist(), [i % 4 for i in index])
         return index
 
     def test_batches_and_records(self):

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import pickle
 import re
 import sys
 import unittest
@@ -107,6 +108,15 @@ class Mixtures(unittest.TestCase):
         for other in (libshard.mix(self.parts, [2, 1]), libshard.mix(self.parts[:1]), self.parts[0]):
             with self.assertRaises(libshard.MismatchError):
                 libshard.Loader(other, batch_size=16, seed=7).load_state_dict(state)
+
+    def test_a_pickled_mixture_is_the_same(self):
+        parts = [self.parts[0].where(label=[1, 2]), self.parts[1]]
+        for weights, length in (([3, 1], None), (None, 77), ([0.3, 0.7], None)):
+            mixture = libshard.mix(parts, weights, epoch_records=length)
+            again = pickle.loads(pickle.dumps(mixture))
+            self.assertEqual((again.digest, again.weights, len(again)), (mixture.digest, mixture.weights, len(mixture)))
+            rows = [[self.rows(b) for b in libshard.Loader(m, 16, seed=5, **OPTIONS)] for m in (mixture, again)]
+            self.assertEqual(*rows)
 
     def test_selections_and_balance(self):
         rare = self.parts[0].select([*range(0, 100, 5), 1, 2, 6, 7, 3])  # 20 of label 0, 2, 2, and 1

@@ -99,6 +99,15 @@ class Tables(unittest.TestCase):
         with self.assertRaisesRegex(libshard.ArgumentError, "'name_length' is not a field that is exported"):
             self.ds.to_arrow(["name_length"])
 
+    def test_a_field_that_is_called_key(self):
+        with libshard.Writer("called_key", {"key": "int64", "x": "float32"}, keys=True) as w:
+            w.write({"key": 5, "x": 1.5}, key="first")
+        ds = libshard.open("called_key")
+        for call in (ds.to_arrow, lambda: libshard.export(ds, "called_key.parquet")):
+            with self.assertWarnsRegex(UserWarning, "a field 'key', .* so the keys are not in the table"):
+                call()
+        self.assertEqual(ds.to_arrow(["x"]).to_pylist(), [{"key": "first", "x": 1.5}])  # the control
+
     def test_a_concatenation(self):
         """Of parts that store their records in different ways; the first has no keys."""
         rows = [{"t": "x" * (i % n), "v": [i] * (i % n), "n": i} for n, count in ((4, 9), (30, 12)) for i in range(count)]

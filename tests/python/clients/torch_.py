@@ -605,6 +605,26 @@ class Ragged(unittest.TestCase):
             self.assertEqual(batch["tokens"][inside].tolist(), [65000 + k for i in index for k in range(i % 9)])
             torch.nn.functional.embedding(batch["tokens"] * inside % 10, torch.zeros(10, 2))
 
+    def test_columns_beside_a_dataset_are_tensors_as_its_own(self):
+        schema = [
+            libshard.Field("ids", "uint16", (4,), layout="tokens", semantic="tokens"),
+            libshard.Field("second", "uint8", (4, 5, 3), layout="hwc", semantic="image"),
+            libshard.Field("marks", "float32", (3, 2), kind="ragged"),
+        ]
+        with libshard.Writer("columns_beside", schema) as w:
+            for i in range(len(self.ds)):
+                w.write({"ids": np.full(4, i, "u2"), "second": np.full((4, 5, 3), i % 256, "u1"), "marks": np.ones((i % 4, 2), "f4")})
+        both = libshard.zip(self.ds, "columns_beside")
+        for batch in libshard.torch.Loader(both, 8, seed=1, channels_last=True):
+            index = batch["index"].tolist()
+            self.assertEqual([batch[name].dtype for name in ("ids", "marks_length")], [torch.int64] * 2)
+            self.assertEqual(batch["marks_length"].tolist(), [i % 4 for i in index])
+            self.assertEqual(batch["ids"][:, 3].tolist(), index)
+            self.assertEqual((batch["second"].shape[1:], batch["second"].stride()[1:]), ((3, 4, 5), (1, 15, 3)))
+            self.assertEqual(batch["second"][:, 2, 3, 4].tolist(), [i % 256 for i in index])
+        narrow = next(iter(libshard.torch.Loader(both, 8, tokens=None)))
+        self.assertEqual((narrow["ids"].dtype, narrow["second"].shape[1:]), (torch.uint16, (4, 5, 3)))
+
     def test_datasets_with_other_room(self):
         """A mixture's batches have the largest room, those of a ConcatDataset what they need."""
         fields = [libshard.Field("boxes", "float32", (2, 4), kind="ragged"), *self.fields[1:]]
