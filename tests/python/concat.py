@@ -182,10 +182,11 @@ class Concatenations(unittest.TestCase):
             for name in want:
                 part = np.asarray(got[name])
                 self.assertTrue((part == want[name]).all() and part.shape == want[name].shape, (name, index))
-        # What they store in different ways comes as it would of one dataset with room for the longest.
+        # What they store in different ways comes as it would of one dataset with room for the longest, and in the
+        # order that was asked for, though records of one part are read together.
         draw = np.random.default_rng(3)
         for index in ([5, 103, 31, 40], slice(34, 39), slice(0, 2), slice(None, None, -7), [], np.arange(104) % 5 == 1,
-                      np.array([-1, 0, 0, 103]), draw.integers(0, 104, 700)):  # fmt: skip
+                      np.array([-1, 0, 0, 103]), draw.integers(0, 104, 3000)):  # fmt: skip
             got, want = ds[index], self.one[index]
             self.assertEqual(list(got), list(want))
             for name in draw.permutation(list(want)).tolist():
