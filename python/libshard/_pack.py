@@ -458,8 +458,11 @@ class _Plan:
         """The items that are fields.  With ``lengths`` also those that say how long others are."""
         wanted = writer._wanted
         if wanted is not None:
-            return {n: v for n, v in record.items()
-                    if n in wanted or lengths and n.endswith("_length") and n[: -len("_length")] in wanted}  # fmt: skip
+            chosen = {n: v for n, v in record.items()
+                      if n in wanted or lengths and n.endswith("_length") and n[: -len("_length")] in wanted}  # fmt: skip
+            if len(chosen) < len(record) and not chosen.keys() >= writer._required.keys():
+                return record  # the writer refuses it, and says what is there
+            return chosen
         if isinstance(self.key, str):  # it is not a field
             return {name: value for name, value in record.items() if name != self.key}
         return record
@@ -534,9 +537,10 @@ class _Plan:
 
     def columns(self, writer: Writer) -> Mapping[str, Any]:
         """Those that are fields; the writer then knows them."""
-        columns = self._chosen(writer, self._named(self.source, "source"))
+        columns = self._named(self.source, "source")
         if not columns:
             raise ArgumentError("the source has no columns; give at least one", "bad argument")
+        columns = self._chosen(writer, columns)
         if writer._layout is None and self.count:
             writer._see(columns, rows=True)
         if writer._wanted is not None:
