@@ -78,13 +78,13 @@ class Concat(Selectable):
 
     def __init__(self, datasets: Iterable[Dataset | Selection]) -> None:
         self.datasets: tuple[Dataset | Selection, ...] = tuple(datasets)
-        self._first = _dataset(self.datasets[0])  # whose schema and classes all have
+        self._first = _dataset(self.datasets[0])  # whose classes all have
         self._ends = list(accumulate(map(len, self.datasets)))
 
     @property
     def schema(self) -> Schema:
-        """The fields, as the first one has them."""
-        return self._first.schema
+        """The fields, with the greatest lengths that any part has: those of ``both.dataset.schema``."""
+        return self.dataset.schema
 
     @property
     def classes(self) -> list[str]:

@@ -201,6 +201,9 @@ class Concatenations(unittest.TestCase):
         for name in ("id", "by_key"):
             with self.assertRaisesRegex(AttributeError, f"both.dataset.{name}"):
                 getattr(self.both, name)
+        longest = [max(part.schema[name].shape for part in self.parts) for name in ("word", "points", "raw")]
+        for schema in (self.both.schema, ds.schema):  # one truth
+            self.assertEqual([schema[name].shape for name in ("word", "points", "raw")], longest)
         again = pickle.loads(pickle.dumps(self.both))
         self.assertEqual((again.dataset.id, len(again)), (ds.id, 104))
         text = "".join(["libshard concatenation 1\n", *(f"dataset {part.id}\n" for part in self.parts)])  # ORDER.md 13
