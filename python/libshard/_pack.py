@@ -301,13 +301,16 @@ class _Plan:
         return None if known is not None and not fields and "label" not in known else list(names) or None
 
     def warn_of_inner_classes(self, writer: Writer) -> None:
-        """A Subset or a loader has no ``classes``, and its dataset has."""
-        names = getattr(getattr(self.source, "dataset", None), "classes", None)
+        """A Subset or a loader has no ``classes``, and its dataset has, or the dataset of that."""
+        inner, where, names = self.source, "source", None
+        while not names and hasattr(inner, "dataset") and where.count(".") < 8:
+            inner, where = inner.dataset, f"{where}.dataset"
+            names = getattr(inner, "classes", None)
         if names and isinstance(names, (list, tuple)) and writer._layout and writer._layout.label:
             warnings.warn(
                 f"the source's dataset has names for {len(names)} classes, and the source, a "
                 f"{type(self.source).__name__}, has none, so labels are packed without names; to keep them, say "
-                "classes=source.dataset.classes",
+                f"classes={where}.classes",
                 stacklevel=stack_level(),
             )
 

@@ -2,6 +2,7 @@
 """Writing: the bytes of shardpack for the same records of any source."""
 
 import json
+import operator
 import os
 import pathlib
 import re
@@ -413,12 +414,20 @@ class Sources(Case):
         class Part(list):  # as a Subset of PyTorch
             dataset = whole
 
-        for source, options in ((Part([{"label": 1}]), {}), (libshard.Loader(whole, 1), {"batched": True})):
+        chosen = Part([{"label": 1}])
+        chosen.dataset = whole.where(label="b")
+        inner = Part([{"label": 1}])
+        inner.dataset = chosen
+        for source, options, where in (
+            (Part([{"label": 1}]), {}, "source.dataset"), (libshard.Loader(whole, 1), {"batched": True}, "source.dataset"),
+            (chosen, {}, "source.dataset.dataset"), (inner, {}, "source.dataset.dataset.dataset"),
+        ):  # fmt: skip
             self.setUp()
-            with self.assertWarnsRegex(UserWarning, "names for 2 classes, .* say classes=source.dataset.classes"):
+            with self.assertWarnsRegex(UserWarning, rf"names for 2 classes, .* say classes={where}\.classes"):
                 self.assertEqual(libshard.pack(source, None, "ours", **options).classes, [])
             self.setUp()
-            ds = libshard.pack(source, None, "ours", classes=source.dataset.classes, **options)
+            classes = operator.attrgetter(f"{where}.classes".removeprefix("source."))(source)
+            ds = libshard.pack(source, None, "ours", classes=classes, **options)
             self.assertEqual(ds.classes, ["a", "b"])
 
     def test_names_of_classes_that_look_alike(self):
