@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from array import array
 from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
@@ -17,7 +20,8 @@ from ._dataset import Dataset, opened
 from ._description import ChannelStats, Stats
 from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
-from ._options import as_items, number_in, public, show
+from ._options import as_items, number_in, public, show, stack_level
+from ._schema import parse, with_meaning
 from ._selection import Selectable, Selection, is_bool, not_a_set
 from ._tables import check_columns
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
     from ._core import Array
     from ._description import Field, Schema
+    from ._schema import SchemaLike
     from ._types import Path
 
 
@@ -337,6 +342,48 @@ def zip(dataset: Dataset | Selection | Concat | Path, *others: Dataset | Concat 
     if not taken:
         raise ArgumentError("zip: there is nothing beside the dataset; give it a dataset, or name=array", "bad argument")
     return Zip(source, taken)
+
+
+# ---- what stays when a source of ours is packed again ----
+
+
+def stored_schema(source: Any, schema: SchemaLike | None, key: str | None) -> SchemaLike | None:
+    """A schema, and what a source of ours says of the fields that it leaves open.
+
+    A record does not tell the greatest length of a text, or that its numbers are boxes.  ``key``: the
+    field that becomes the key of each record.
+    """
+    if not isinstance(source, (Dataset, Selection, Concat, Zip)):
+        return schema
+    fields = [*(source if isinstance(source, Dataset) else source.dataset).schema]
+    if schema is None and key is None and not isinstance(source, Zip):
+        return fields  # with their groups
+    for name, (column, field) in source.columns.items() if isinstance(source, Zip) else ():
+        fields.append(column.schema[field] if field else with_meaning(name, column.dtype.name, column.shape[1:]))
+    told = {f.name: replace(f, group=-1) for f in fields}
+    if schema is None:
+        return {name: field for name, field in told.items() if name not in (key, f"{key}_length")}
+    if isinstance(schema, Mapping):
+        return {name: told.get(name) if spec is None else spec for name, spec in schema.items()}
+    return schema
+
+
+def stored_columns(source: Any, schema: SchemaLike | None) -> dict[str, list[str]]:
+    """Of a source of ours: the names of the columns of tables in the fields that a schema has."""
+    if not isinstance(source, (Dataset, Selection, Concat, Zip)):
+        return {}
+    first, *rest = [part.columns for part in _parts(source if isinstance(source, Dataset) else source.dataset)]
+    found = {name: names for name, names in first.items() if all(other.get(name) == names for other in rest)}
+    lost = sorted({name for columns in (first, *rest) for name in columns} - {*found})
+    for column, field in source.columns.values() if isinstance(source, Zip) else ():
+        found |= {field: column.columns[field]} if field and field in column.columns else {}
+    wanted = parse(schema) if schema is not None and (found or lost) else {}
+    if lost and lost[0] in wanted:
+        warnings.warn(
+            f"not all parts of the concatenation have the same names of columns for {lost[0]!r}, so the new dataset has none",
+            stacklevel=stack_level(),
+        )
+    return {name: names for name, names in found.items() if name in wanted}
 
 
 def is_one(number: object) -> bool:
