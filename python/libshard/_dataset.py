@@ -283,11 +283,6 @@ def opened(option: str, source: Any) -> Dataset:
             hint = f"give it the {type(source).__name__}'s .selection"
         elif hasattr(source, "sources"):
             hint = "a mixture is for libshard.Loader and libshard.torch.Loader"
-        elif hasattr(source, "datasets"):
-            hint = (
-                "a concatenation is for libshard.Loader, libshard.zip, libshard.export and libshard.torch.ShardDataset; "
-                "here give one of its .datasets, or libshard.mix() all of them"
-            )
     elif isinstance(source, (list, tuple)) and any(isinstance(part, (Dataset, Selection)) for part in source):
         hint = "libshard.concat([a, b]) and libshard.mix([a, b]) make one of several"
     raise TypeError(f"{option}={show(source)}; must be a libshard.Dataset, a selection, or the path of one; {hint}")

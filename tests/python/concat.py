@@ -318,8 +318,14 @@ class Concatenations(unittest.TestCase):
             with self.assertRaisesRegex(kind, words):
                 call()
         for source in (self.both, self.both.where(label=[0, 1]), self.both.dataset):
-            with self.assertRaisesRegex(TypeError, r"balanced\(<libshard.*\.pack\(both, both.dataset.schema, out\)"):
-                libshard.balanced(source)
+            # One sentence for both, which says what to do.
+            for option, call in (("dataset", libshard.balanced), ("sources", lambda source: libshard.mix([a, source]))):
+                words = rf"^{option}=<libshard.*a concatenation cannot be a source.*\.pack\(both, None, out\).*libshard\.mix\(\) its parts"
+                with self.assertRaisesRegex(TypeError, words):
+                    call(source)
+        for source in (self.both, a, libshard.zip(a, y=np.arange(31))):
+            with self.assertRaisesRegex(TypeError, r"must be a list of datasets or selections, as libshard.mix\(\[a, b\]\)"):
+                libshard.mix(source)
         swapped = [libshard.pack([dict(zip(names, (1, 2)))] * 2, None, "".join(names)) for names in ("xy", "yx")]
         said = r"xy has the fields \['x', 'y'\], and yx .*\.pack\(b, a\.schema"
         with self.assertRaisesRegex(libshard.MismatchError, said):
@@ -344,10 +350,6 @@ class Concatenations(unittest.TestCase):
         checked = libshard.open("part0", check="never")
         with self.assertRaisesRegex(libshard.ArgumentError, "different options check or guard"):
             libshard.Loader(checked + a, 4)
-        with self.assertRaisesRegex(libshard.ArgumentError, "source 0 is a concatenation of 5 datasets; give the datasets"):
-            libshard.mix([self.both.where(label=0)])
-        with self.assertRaisesRegex(TypeError, "a concatenation is for libshard.Loader"):
-            libshard.mix([self.both])
 
     def test_texts_in_lists_may_be_longer_in_a_part(self):
         """Rows have the shape that is widest on each axis, in whichever part; a mixture has it so as well."""

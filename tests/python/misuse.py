@@ -374,7 +374,7 @@ def make_stories(ds, images, mixed):
         (lambda: ds["label"], TypeError, r"ds\[0\]\['image'\].*ds.column"),
         (lambda: ds.key(True), TypeError, "must be a whole number, not a value of type bool"),
         (lambda: (ds + ds).key(True), TypeError, "record True of the concatenation; must be a whole number"),
-        (lambda: libshard.mix([ds + selection]), TypeError, "one of its .datasets"),
+        (lambda: libshard.mix([ds + selection]), TypeError, r"pack\(both, None, out\).*libshard.mix\(\) its parts"),
         (lambda: ds.map(len), AttributeError, "transform=f"),
         (lambda: ds.filter(len), AttributeError, "where"),
         (lambda: ds.column_names, AttributeError, "ds.schema.names"),
