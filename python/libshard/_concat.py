@@ -45,7 +45,7 @@ class Joined(Dataset):
 
     def place(self, number: SupportsIndex) -> tuple[Dataset, int]:
         """The dataset that has a record, and its number there."""
-        at = number_in(len(self), number, "record", "dataset")
+        at = number_in(len(self), number, "record", lambda: self.path)
         which = bisect_right(self._ends, at)
         return self.parts[which], at - (self._ends[which - 1] if which else 0)
 
@@ -136,7 +136,7 @@ class Concat(Selectable):
         return self._ends[-1]
 
     def _place(self, number: SupportsIndex) -> tuple[Dataset | Selection, int]:
-        at = number_in(len(self), number, "record", "concatenation")
+        at = number_in(len(self), number, "record", lambda: self.dataset.path)
         which = bisect_right(self._ends, at)
         return self.datasets[which], at - (self._ends[which - 1] if which else 0)
 
@@ -223,7 +223,7 @@ class Zip(Hinting):
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
         if not is_one(number):
             raise TypeError(f"index it by the number of one record, not by {show(number)}; both.dataset takes several")
-        at = number_in(len(self), number, "record", "dataset")
+        at = number_in(len(self), number, "record", lambda: self.dataset.path)
         record = at if self.selection is None else self.selection.numbers([at])[0]
         out: dict[str, Any] = {**self.dataset[record]}
         for other in {id(column): column for column, field in self.columns.values() if field}.values():

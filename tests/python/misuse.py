@@ -373,7 +373,7 @@ def make_stories(ds, images, mixed):
         (lambda: ds.where(label=lambda values: [[1], [1, 2]]), TypeError, "array of 6 bools"),
         (lambda: ds["label"], TypeError, r"ds\[0\]\['image'\].*ds.column"),
         (lambda: ds.key(True), TypeError, "must be a whole number, not a value of type bool"),
-        (lambda: (ds + ds).key(True), TypeError, "record True of the concatenation; must be a whole number"),
+        (lambda: (ds + ds).key(True), TypeError, "record True of a concatenation of 2 datasets; must be a whole number"),
         (lambda: libshard.mix([ds + selection]), TypeError, r"pack\(both, None, out\).*libshard.mix\(\) its parts"),
         (lambda: ds.map(len), AttributeError, "transform=f"),
         (lambda: ds.filter(len), AttributeError, "where"),
