@@ -640,8 +640,9 @@ def _one_by_one(source: Any, schema: Any, decoders: Mapping[str, Decoder], batch
     """A source of samples with the bytes of images, and a schema for it."""
     if batched:
         raise ArgumentError(
-            "libshard.Image is for samples one by one, and the source has batches; give the dataset itself, such as "
-            "loader.dataset",
+            "libshard.Image is for samples one by one, and the source has batches; leave batched=True out, and give the dataset "
+            "itself, such as loader.dataset, or of batches that are dicts their samples: "
+            "(dict(zip(batch, row)) for batch in source for row in zip(*batch.values()))",
             "bad argument",
         )
     if isinstance(source, Mapping):
