@@ -141,18 +141,22 @@ static int read_records(struct shard_dataset *ds, const uint64_t *idx, size_t co
 
 /* ---- a group that the parts of a joined dataset store in different ways ---- */
 
+#define DRAWN_AT_ONCE 1024u	 /* records whose parts are known before the first is read */
+#define READ	      UINT32_MAX /* in place of the part of a record */
+
 /*
  * `count` records of one part, at most AT_ONCE: the fields of the joined dataset's group come from
- * any groups of the part to `dst`.  `memory` has room for the records of one of these.
+ * any groups of the part to these rows of `dst`.  `memory` has room for the records of one of these.
  */
 static int relay_group(struct shard_dataset *ds, struct shard_dataset *part, uint32_t group, const uint64_t *inside,
-		       size_t count, uint8_t *memory, uint8_t *dst, struct shard_error *err)
+		       const uint32_t *row, size_t count, uint8_t *memory, uint8_t *dst, struct shard_error *err)
 {
 	const struct shard_schema *to = &ds->m.schema, *from = &part->m.schema;
 	uint64_t stride = to->group[group].stride;
 	int rc = SHARD_OK;
 
-	memset(dst, 0, count * stride);
+	for (size_t i = 0; i < count; i++)
+		memset(dst + row[i] * stride, 0, stride);
 	for (uint32_t g = 0; !rc && g < from->group_count; g++) {
 		void *at[SHARD_GROUPS_MAX] = {NULL};
 
@@ -166,24 +170,28 @@ static int relay_group(struct shard_dataset *ds, struct shard_dataset *part, uin
 				rc = shard_dataset_read(part, inside, count, at, err);
 			}
 			for (size_t i = 0; !rc && i < count; i++) {
-				uint8_t *row = dst + i * stride + y->offset;
+				uint8_t *field = dst + row[i] * stride + y->offset;
 				const uint8_t *value = memory + i * from->group[g].stride + x->offset;
 
 				if (x->bytes == y->bytes)
-					record_copy_field(row, value, (uint32_t)y->bytes);
+					record_copy_field(field, value, (uint32_t)y->bytes);
 				else
-					record_widen_field(row, y, value, x);
+					record_widen_field(field, y, value, x);
 			}
 		}
 	}
 	return rc;
 }
 
+/*
+ * Records of one part are read together, also where those of others lie between them: records that
+ * somebody draws change the part each time.
+ */
 static int read_uneven(struct shard_dataset *ds, uint32_t group, const uint64_t *idx, size_t count, uint8_t *dst,
 		       struct shard_error *err)
 {
-	uint64_t inside[AT_ONCE], room, longest = 1;
-	uint32_t fields = 0;
+	uint64_t inside[AT_ONCE], stride = ds->m.schema.group[group].stride, room, longest = 1;
+	uint32_t part[DRAWN_AT_ONCE], row[AT_ONCE], fields = 0;
 	uint8_t *memory;
 	int rc;
 
@@ -200,20 +208,29 @@ static int read_uneven(struct shard_dataset *ds, uint32_t group, const uint64_t 
 	if (!memory)
 		return error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " records of a group", room);
 	for (size_t done = 0, n = 0; !rc && done < count; done += n) {
-		uint64_t shard, first, end;
-		uint32_t p = 0;
+		const uint64_t *drawn = idx + done;
 
-		rc = locate(ds, idx[done], &shard, &first, err);
-		if (rc)
-			break;
-		while (shard >= ds->part_shard[p + 1])
-			p++;
-		first = ds->first_record[ds->part_shard[p]];
-		end = ds->first_record[ds->part_shard[p + 1]];
-		for (n = 0; n < room && done + n < count && idx[done + n] >= first && idx[done + n] < end; n++)
-			inside[n] = idx[done + n] - first;
-		rc = relay_group(ds, ds->part[p], group, inside, n, memory,
-				 dst + done * ds->m.schema.group[group].stride, err);
+		for (n = 0; !rc && n < DRAWN_AT_ONCE && done + n < count; n++) {
+			uint64_t shard, at;
+
+			rc = locate(ds, drawn[n], &shard, &at, err);
+			part[n] = rc ? 0 : (uint32_t)run_holding(ds->part_shard, ds->part_count, shard);
+		}
+		for (size_t i = 0; !rc && i < n; i++) {
+			uint32_t p = part[i];
+			size_t found = 0;
+
+			for (size_t k = i; p != READ && k < n && found < room; k++) {
+				if (part[k] != p)
+					continue;
+				inside[found] = drawn[k] - ds->first_record[ds->part_shard[p]];
+				row[found++] = (uint32_t)k;
+				part[k] = READ;
+			}
+			if (found)
+				rc = relay_group(ds, ds->part[p], group, inside, row, found, memory,
+						 dst + done * stride, err);
+		}
 	}
 	mem_free(memory);
 	return rc;

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from array import array
 from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate, chain
@@ -17,7 +20,8 @@ from ._dataset import Dataset, opened
 from ._description import ChannelStats, Stats
 from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
-from ._options import as_items, number_in, public, show
+from ._options import as_items, number_in, public, show, stack_level
+from ._schema import parse, with_meaning
 from ._selection import Selectable, Selection, is_bool, not_a_set
 from ._tables import check_columns
 
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
     from ._core import Array
     from ._description import Field, Schema
+    from ._schema import SchemaLike
     from ._types import Path
 
 
@@ -40,7 +45,7 @@ class Joined(Dataset):
 
     def place(self, number: SupportsIndex) -> tuple[Dataset, int]:
         """The dataset that has a record, and its number there."""
-        at = number_in(len(self), number, "record", "dataset")
+        at = number_in(len(self), number, "record", lambda: self.path)
         which = bisect_right(self._ends, at)
         return self.parts[which], at - (self._ends[which - 1] if which else 0)
 
@@ -78,13 +83,13 @@ class Concat(Selectable):
 
     def __init__(self, datasets: Iterable[Dataset | Selection]) -> None:
         self.datasets: tuple[Dataset | Selection, ...] = tuple(datasets)
-        self._first = _dataset(self.datasets[0])  # whose schema and classes all have
+        self._first = _dataset(self.datasets[0])  # whose classes all have
         self._ends = list(accumulate(map(len, self.datasets)))
 
     @property
     def schema(self) -> Schema:
-        """The fields, as the first one has them."""
-        return self._first.schema
+        """The fields, with the greatest lengths that any part has: those of ``both.dataset.schema``."""
+        return self.dataset.schema
 
     @property
     def classes(self) -> list[str]:
@@ -131,7 +136,7 @@ class Concat(Selectable):
         return self._ends[-1]
 
     def _place(self, number: SupportsIndex) -> tuple[Dataset | Selection, int]:
-        at = number_in(len(self), number, "record", "concatenation")
+        at = number_in(len(self), number, "record", lambda: self.dataset.path)
         which = bisect_right(self._ends, at)
         return self.datasets[which], at - (self._ends[which - 1] if which else 0)
 
@@ -220,7 +225,7 @@ class Zip(Hinting):
     def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
         if not is_one(number):
             raise TypeError(f"index it by the number of one record, not by {show(number)}; both.dataset takes several")
-        at = number_in(len(self), number, "record", "dataset")
+        at = number_in(len(self), number, "record", lambda: self.dataset.path)
         record = at if self.selection is None else self.selection.numbers([at])[0]
         out: dict[str, Any] = {**self.dataset[record]}
         for other in self._datasets:
@@ -346,6 +351,48 @@ def _as_lengths(rows: Array) -> Array:
     count, *axes = rows.shape
     numbers = array("q", chain.from_iterable(rows.tolist()))
     return _core._array("int64", (count, *axes) if axes != [1] else (count,), numbers.tobytes())
+
+
+# ---- what stays when a source of ours is packed again ----
+
+
+def stored_schema(source: Any, schema: SchemaLike | None, key: str | None) -> SchemaLike | None:
+    """A schema, and what a source of ours says of the fields that it leaves open.
+
+    A record does not tell the greatest length of a text, or that its numbers are boxes.  ``key``: the
+    field that becomes the key of each record.
+    """
+    if not isinstance(source, (Dataset, Selection, Concat, Zip)):
+        return schema
+    fields = [*(source if isinstance(source, Dataset) else source.dataset).schema]
+    if schema is None and key is None and not isinstance(source, Zip):
+        return fields  # with their groups
+    for name, (column, field) in source.columns.items() if isinstance(source, Zip) else ():
+        fields.append(column.schema[field] if field else with_meaning(name, column.dtype.name, column.shape[1:]))
+    told = {f.name: replace(f, group=-1) for f in fields}
+    if schema is None:
+        return {name: field for name, field in told.items() if name not in (key, f"{key}_length")}
+    if isinstance(schema, Mapping):
+        return {name: told.get(name) if spec is None else spec for name, spec in schema.items()}
+    return schema
+
+
+def stored_columns(source: Any, schema: SchemaLike | None) -> dict[str, list[str]]:
+    """Of a source of ours: the names of the columns of tables in the fields that a schema has."""
+    if not isinstance(source, (Dataset, Selection, Concat, Zip)):
+        return {}
+    first, *rest = [part.columns for part in _parts(source if isinstance(source, Dataset) else source.dataset)]
+    found = {name: names for name, names in first.items() if all(other.get(name) == names for other in rest)}
+    lost = sorted({name for columns in (first, *rest) for name in columns} - {*found})
+    for column, field in source.columns.values() if isinstance(source, Zip) else ():
+        found |= {field: column.columns[field]} if field and field in column.columns else {}
+    wanted = parse(schema) if schema is not None and (found or lost) else {}
+    if lost and lost[0] in wanted:
+        warnings.warn(
+            f"not all parts of the concatenation have the same names of columns for {lost[0]!r}, so the new dataset has none",
+            stacklevel=stack_level(),
+        )
+    return {name: names for name, names in found.items() if name in wanted}
 
 
 def is_one(number: object) -> bool:

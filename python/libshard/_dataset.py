@@ -186,7 +186,7 @@ class Dataset(_core.Dataset, Selectable):
         if isinstance(records, SupportsIndex) and not hasattr(records, "__len__"):  # arrays have both
             return Preview(self, spread_numbers(len(self), whole("records", records, 64)))
         numbers = no_mask(as_items("records", records, "a number of records, or numbers of records"))
-        return Preview(self, [number_in(len(self), number, "record", "dataset") for number in numbers])
+        return Preview(self, [number_in(len(self), number, "record", lambda: self.path) for number in numbers])
 
     @public("Dataset.index_of")
     def index_of(self, key: str) -> int:
@@ -198,15 +198,15 @@ class Dataset(_core.Dataset, Selectable):
         count, first, second = self._find_key(as_text("key", key, "the key of a record"))
         if not count:
             raise ArgumentError(
-                "the records of this dataset have no keys; libshard.pack(..., key=...) and shardpack images write them",
+                f"{self.path}: its records have no keys; libshard.pack(..., key=...) and shardpack images write them",
                 "bad argument",
             )
         if first is None:
-            raise KeyError(f"no record has the key {show(key)}; ds.key(0) is {show(self.key(0))}")
+            raise KeyError(f"no record of {self.path} has the key {show(key)}; ds.key(0) is {show(self.key(0))}")
         if second is not None:
             raise ArgumentError(
-                f"the key {show(key)} is not of one record alone: records {first} and {second} have it; take them by "
-                "number",
+                f"{self.path}: the key {show(key)} is not of one record alone: records {first} and {second} have it; "
+                "take them by number",
                 "bad argument",
             )
         return first
@@ -283,11 +283,6 @@ def opened(option: str, source: Any) -> Dataset:
             hint = f"give it the {type(source).__name__}'s .selection"
         elif hasattr(source, "sources"):
             hint = "a mixture is for libshard.Loader and libshard.torch.Loader"
-        elif hasattr(source, "datasets"):
-            hint = (
-                "a concatenation is for libshard.Loader, libshard.zip, libshard.export and libshard.torch.ShardDataset; "
-                "here give one of its .datasets, or libshard.mix() all of them"
-            )
     elif isinstance(source, (list, tuple)) and any(isinstance(part, (Dataset, Selection)) for part in source):
         hint = "libshard.concat([a, b]) and libshard.mix([a, b]) make one of several"
     raise TypeError(f"{option}={show(source)}; must be a libshard.Dataset, a selection, or the path of one; {hint}")

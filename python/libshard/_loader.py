@@ -805,7 +805,7 @@ def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
     chosen = names if wanted is None else as_names("fields", wanted, "['image', 'label']")
     for name in chosen:
         if name not in names:
-            said = f"fields: {show(name)} is not in the dataset, which has {', '.join(names)}"
+            said = f"fields: {show(name)} is not in {dataset.path}, which has {', '.join(names)}"
             raise ArgumentError(said, "bad argument")
     if not chosen:
         raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")

@@ -10,7 +10,7 @@ from array import array
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from . import _core
-from ._concat import Concat, Joined
+from ._concat import Concat, Joined, Zip
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, OutOfMemoryError
 from ._hints import Hinting
@@ -94,9 +94,9 @@ def mix(
     is a number of whole blocks.  An epoch is only where a loop ends.  Sources run on from epoch to
     epoch, and each comes in passes that have every record once.
     """
-    if isinstance(sources, (Dataset, Selection, Mixture, os.PathLike)):
-        raise TypeError("sources: must be a list of datasets or selections")
-    parts = [_source(s) for s in as_items("sources", sources, "a list of datasets or selections")]
+    if isinstance(sources, (Dataset, Selection, Concat, Zip, Mixture, os.PathLike)):
+        raise TypeError("sources: must be a list of datasets or selections, as libshard.mix([a, b])")
+    parts = [_source("sources", s) for s in as_items("sources", sources, "a list of datasets or selections")]
     if not 1 <= len(parts) <= WEIGHTS_MAX:
         raise ArgumentError(f"sources: there are {len(parts)}; must be 1 to {WEIGHTS_MAX}", "bad argument")
     chosen = None if weights is None else _weights(as_items("weights", weights, "a list of numbers"), len(parts))
@@ -113,12 +113,7 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
 
     ``field``: an integer scalar; its values are the classes.  ``stop`` is that of :func:`mix`.
     """
-    if isinstance(dataset, (Concat, Joined)) or isinstance(dataset, Selection) and isinstance(dataset.dataset, Joined):
-        raise TypeError(
-            f"balanced({show(dataset)}): a concatenation cannot be a source of a mixture; make one dataset of it by "
-            "libshard.pack(both, both.dataset.schema, out) or shardpack merge, and balance that"
-        )
-    source = _source(dataset)
+    source = _source("dataset", dataset)
     whole_dataset = source.dataset if isinstance(source, Selection) else source
     of = source._core if isinstance(source, Selection) else None
     column = column_of(whole_dataset, field, of)
@@ -143,10 +138,16 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
     return mix(parts, [1] * len(parts), stop=stop)
 
 
-def _source(source: Dataset | Selection | Path) -> Dataset | Selection:
+def _source(option: str, source: Dataset | Selection | Path) -> Dataset | Selection:
+    """One dataset, or what is selected of it: a mixture has an order over the records of each."""
     if isinstance(source, Mixture):
-        raise TypeError("sources: a mixture cannot be a source; name its sources, with their weights")
-    return source if isinstance(source, Selection) else opened("sources", source)
+        raise TypeError(f"{option}: a mixture cannot be a source; name its sources, with their weights")
+    if isinstance(source.dataset if isinstance(source, (Concat, Selection)) else source, Joined):
+        raise TypeError(
+            f"{option}={show(source)}; a concatenation cannot be a source of a mixture. Make one dataset of it, by "
+            "libshard.pack(both, None, out) or shardpack merge, or give libshard.mix() its parts, whose weights add up"
+        )
+    return source if isinstance(source, Selection) else opened(option, source)
 
 
 def _warn_of_rounding(shares: Sequence[float], weights: Sequence[int]) -> None:

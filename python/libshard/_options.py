@@ -181,16 +181,16 @@ def show_signature(signature: inspect.Signature) -> str:
     return "(" + ", ".join(str(p.replace(annotation=p.empty)) for p in signature.parameters.values()) + ")"
 
 
-def number_in(count: int, number: SupportsIndex, what: str, where: str) -> int:
-    """Of a record or place, from 0.  Numbers below 0 count from the end."""
+def number_in(count: int, number: SupportsIndex, what: str, where: Callable[[], str]) -> int:
+    """Of a record or place, from 0.  Numbers below 0 count from the end.  ``where``: says whose, such as a path."""
     try:
         if isinstance(number, bool):
             raise TypeError
         return range(count)[operator.index(number)]
     except TypeError:
-        raise TypeError(f"{what} {show(number)} of the {where}; must be a whole number") from None
+        raise TypeError(f"{what} {show(number)} of {where()}; must be a whole number") from None
     except IndexError:
-        raise IndexError(f"there is no {what} {show(number)}; the {where} has {count}") from None
+        raise IndexError(f"there is no {what} {show(number)}; {where()} has {count}") from None
 
 
 def stack_level() -> int:

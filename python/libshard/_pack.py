@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from . import _core
 from ._arrays import is_arrays, pack_arrays
-from ._concat import Concat, Zip
+from ._concat import Concat, Zip, stored_columns, stored_schema
 from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
@@ -25,7 +25,7 @@ from ._options import as_flag, as_names, check_function, choice, public, refuse_
 from ._schema import SchemaLike, dtype_name, infer, parse, with_meaning
 from ._selection import Selection
 from ._table_files import TableFile, is_table_file
-from ._tables import SourceFile, is_table, label_of, pack_table, warn_of_names
+from ._tables import SourceFile, is_table, label_of, names_as_lines, pack_table, warn_of_names
 from ._workers import _Shards, pack_shards, refuse_source
 from ._writer import Writer, count_rows
 
@@ -63,8 +63,9 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     ``label``.  Values are arrays of NumPy, PyTorch, JAX or Pillow, numbers, lists of
     numbers, or texts.  See :meth:`Writer.write`.
 
-    ``schema``: see :class:`Writer`; None, and the first sample tells.  With a schema, items that it
-    does not name are left out: it chooses.  ``classes``: names of the classes; by default those
+    ``schema``: see :class:`Writer`; None, and the first sample tells, but a dataset of ours, a
+    selection, a concatenation and a zip keep their own.  With a schema, items that it does not name
+    are left out: it chooses.  ``classes``: names of the classes; by default those
     that the source has (``source.classes``, ``ClassLabel``).
 
     A field whose type in a dict is a :class:`libshard.Image` has image files as values, as bytes or
@@ -119,6 +120,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         check_function("key", key, "number, sample")
     elif key is None:
         key = _stored_keys(source)
+    schema = stored_schema(source, [*schema] if isinstance(schema, Iterator) else schema, key if isinstance(key, str) else None)
+    _add_lines(options, names_as_lines(stored_columns(source, schema)))
     seed, batched = whole("seed", seed, 64), as_flag("batched", batched)
     if seed and order == "source":
         raise ArgumentError(f"seed={seed} needs order='shuffle'; order='source' shuffles nothing", "bad argument")
@@ -131,9 +134,16 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
                 packed = pack_arrays(source, schema, key, decoders, classes is not None)
             source, schema, found, line, file = packed
             classes = found if classes is None else classes
-            options["provenance"] = "\n".join(text for text in (options.get("provenance"), line) if text)
+            _add_lines(options, line)
         plan = _Plan(source, schema, decoders, names, batched, key, order == "shuffle", seed, file)
         return _pack(plan, out, classes, workers, on_error, resume, start_method, progress, options)
+
+
+def _add_lines(options: dict[str, Any], lines: str) -> None:
+    """To what the user wants to have in the provenance."""
+    given = options.get("provenance", "")
+    if lines and isinstance(given, str):  # else the writer refuses it
+        options["provenance"] = f"{given}\n{lines}" if given else lines
 
 
 def _stored_keys(source: Any) -> Callable[[int, Any], str] | None:
@@ -301,13 +311,16 @@ class _Plan:
         return None if known is not None and not fields and "label" not in known else list(names) or None
 
     def warn_of_inner_classes(self, writer: Writer) -> None:
-        """A Subset or a loader has no ``classes``, and its dataset has."""
-        names = getattr(getattr(self.source, "dataset", None), "classes", None)
+        """A Subset or a loader has no ``classes``, and its dataset has, or the dataset of that."""
+        inner, where, names = self.source, "source", None
+        while not names and hasattr(inner, "dataset") and where.count(".") < 8:
+            inner, where = inner.dataset, f"{where}.dataset"
+            names = getattr(inner, "classes", None)
         if names and isinstance(names, (list, tuple)) and writer._layout and writer._layout.label:
             warnings.warn(
                 f"the source's dataset has names for {len(names)} classes, and the source, a "
                 f"{type(self.source).__name__}, has none, so labels are packed without names; to keep them, say "
-                "classes=source.dataset.classes",
+                f"classes={where}.classes",
                 stacklevel=stack_level(),
             )
 
@@ -458,8 +471,11 @@ class _Plan:
         """The items that are fields.  With ``lengths`` also those that say how long others are."""
         wanted = writer._wanted
         if wanted is not None:
-            return {n: v for n, v in record.items()
-                    if n in wanted or lengths and n.endswith("_length") and n[: -len("_length")] in wanted}  # fmt: skip
+            chosen = {n: v for n, v in record.items()
+                      if n in wanted or lengths and n.endswith("_length") and n[: -len("_length")] in wanted}  # fmt: skip
+            if len(chosen) < len(record) and not chosen.keys() >= writer._required.keys():
+                return record  # the writer refuses it, and says what is there
+            return chosen
         if isinstance(self.key, str):  # it is not a field
             return {name: value for name, value in record.items() if name != self.key}
         return record
@@ -534,9 +550,10 @@ class _Plan:
 
     def columns(self, writer: Writer) -> Mapping[str, Any]:
         """Those that are fields; the writer then knows them."""
-        columns = self._chosen(writer, self._named(self.source, "source"))
+        columns = self._named(self.source, "source")
         if not columns:
             raise ArgumentError("the source has no columns; give at least one", "bad argument")
+        columns = self._chosen(writer, columns)
         if writer._layout is None and self.count:
             writer._see(columns, rows=True)
         if writer._wanted is not None:
@@ -623,8 +640,9 @@ def _one_by_one(source: Any, schema: Any, decoders: Mapping[str, Decoder], batch
     """A source of samples with the bytes of images, and a schema for it."""
     if batched:
         raise ArgumentError(
-            "libshard.Image is for samples one by one, and the source has batches; give the dataset itself, such as "
-            "loader.dataset",
+            "libshard.Image is for samples one by one, and the source has batches; leave batched=True out, and give the dataset "
+            "itself, such as loader.dataset, or of batches that are dicts their samples: "
+            "(dict(zip(batch, row)) for batch in source for row in zip(*batch.values()))",
             "bad argument",
         )
     if isinstance(source, Mapping):

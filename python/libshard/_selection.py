@@ -232,7 +232,8 @@ class Selection(Selectable):
 
     def _record(self, place: SupportsIndex) -> int:
         """The record at a place."""
-        return int(self._core.records(number_in(len(self), place, "place", "selection"), 1).tolist()[0])
+        at = number_in(len(self), place, "place", lambda: f"the selection of {self.dataset.path}")
+        return int(self._core.records(at, 1).tolist()[0])
 
     @property
     def records(self) -> Array:
@@ -299,7 +300,13 @@ def column_of(dataset: Dataset, field: str, of: _core.Selection | None = None) -
             if name in names:
                 column: Array = _core.Selection.column(dataset, of, wide)[:, names.index(name)]
                 return column
+        _refuse_absent(dataset, name)
     return _core.Selection.column(dataset, of, name)
+
+
+def _refuse_absent(dataset: Dataset, name: str) -> NoReturn:
+    there = ", ".join(dataset.schema.names)
+    raise ArgumentError(f"field {show(name)} is not in {dataset.path}, which has {there}", "bad argument")
 
 
 def _again(dataset: Dataset, records: array[int]) -> Selection:
@@ -455,11 +462,13 @@ def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> a
     is_one = isinstance(wanted, str) or not hasattr(wanted, "__iter__") or getattr(wanted, "ndim", 1) == 0
     values: list[Any] = [wanted] if is_one else list(wanted)  # type: ignore[arg-type]
     is_label = any(f.name == name and f.semantic == "label" for f in dataset.schema)
-    field = dataset.schema[name] if name in dataset.schema else None
+    if name not in dataset.schema:
+        _refuse_absent(dataset, name)
+    field = dataset.schema[name]
     count = sum(map(is_bool, values))
     if count > 2:
         raise TypeError(f"{name}={show(wanted)}: {count} bools; a mask with one bool for each record is for ds.select(mask)")
-    if count and field is not None and field.dtype != "bool":
+    if count and field.dtype != "bool":
         raise TypeError(
             f"{name}={show(wanted)}: the field is {field.dtype}, and its values are numbers; give numbers, such as "
             f"where({name}=[0, 1]). A mask with one bool for each record is for ds.select(mask)"
@@ -472,6 +481,10 @@ def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> a
         if not is_label:
             raise TypeError(f"{name}={show(value)}; must be a whole number, since this field has no classes")
         if value not in dataset.classes:
-            raise ArgumentError(f"{name}={show(value)}: there is no such class; see dataset.classes", "bad argument")
+            raise ArgumentError(
+                f"{name}={show(value)}: {dataset.path} has no such class; see dataset.classes, which begins with "
+                f"{show(dataset.classes[:3])}",
+                "bad argument",
+            )
         values[i] = dataset.classes.index(value)
     return _numbers(name, values)

@@ -251,8 +251,7 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
         columns[dtype] = wide
     again = {name: told_columns[name] for name in columns if name in told_columns and name != is_key}
     again = {name: group for name, group in again.items() if getattr(columns[name], "shape", ())[1:] == (len(group),)}
-    lines = "".join(f"{_LINE}{name} {json.dumps(group)}\n" for name, group in {**again, **stacked}.items())
-    return Packed(columns, wanted if wanted is not None else fields, classes, lines)
+    return Packed(columns, wanted if wanted is not None else fields, classes, names_as_lines({**again, **stacked}))
 
 
 def named_label(wanted: Mapping[str, Field | None]) -> str | None:
@@ -375,6 +374,11 @@ _READERS = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": arrow_column}
 
 
 # ---- names in a dataset ----
+
+
+def names_as_lines(columns: Mapping[str, Sequence[str]]) -> str:
+    """What the provenance of each shard says of fields that were stacked."""
+    return "".join(f"{_LINE}{field} {json.dumps(names)}\n" for field, names in columns.items())
 
 
 def column_names(dataset: Dataset) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
@@ -328,19 +329,27 @@ class Writer:
                 else "the writer was opened with keys=True; give a key"
             )
 
+    @cached_property
+    def _required(self) -> dict[str, None]:
+        """Items that a record must have, in the order of the schema."""
+        wanted = self._wanted or {}
+        return {name: None for name, field in wanted.items() if not (field and field.semantic == "length")}
+
     def _check_items(self, record: Mapping[str, Any]) -> None:
-        assert self._wanted is not None
-        missing = [n for n, f in self._wanted.items() if n not in record and not (f and f.semantic == "length")]
+        missing = [name for name in self._required if name not in record]
         if missing:
-            raise RecordError(
+            error = RecordError(
                 f"record {self._count}, field {missing[0]!r}: the record has no such item; it has {show(list(record))}",
                 "bad argument",
             )
+            error.record, error.field = self._count, missing[0]
+            raise error
 
     def _refuse_others(self, record: Mapping[str, Any]) -> None:
         assert self._layout is not None
         if not isinstance(record, Mapping) or record.keys() <= self._layout.names:
             return
+        self._check_items(record)
         others = [name for name in record if name not in self._layout.names]
         raise RecordError(
             f"record {self._count}: the item {show(others[0])} is not in the schema, which has "

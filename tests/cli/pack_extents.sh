@@ -97,11 +97,16 @@ for i in range(60):
 PY
 run 0 "$PACK" images all.csv -o regex --extents "${ARGS[@]}" --label-regex '^class_0(.)/' -q
 as_ref regex
-run 0 "$PACK" images all.csv -o unlabelled --extents "${ARGS[@]}" --no-label
-said "shardpack: ./all.csv: the column label is not read, because --no-label or another option of labels was given"
-run 0 "$PACK" images all.csv -o asfield --extents "${ARGS[@]}" --no-label --field class:kind=tensor,dtype=i64,from=label
-! grep -q "column label is not read" err || die "a note about a label that is a field"
-same_images ref unlabelled
+for t in csv:column jsonl:key; do
+	run 0 "$PACK" images all.${t%:*} -o unlabelled --extents "${ARGS[@]}" --no-label --replace
+	said "shardpack: ./all.${t%:*}: the ${t#*:} label is not read, because --no-label or another option of labels was given"
+	[ "$(grep -c "label is not read" err)" = 1 ] || die "the note about the label of all.${t%:*} is not said once"
+	same_images ref unlabelled
+done
+for t in csv jsonl; do
+	run 0 "$PACK" images all.$t -o asfield.$t --extents "${ARGS[@]}" --no-label --field class:kind=tensor,dtype=i64,from=label
+	! grep -q "label is not read" err || die "a note about a label that is a field of all.$t"
+done
 run 0 "$PACK" images all.csv -o sandboxed --extents "${ARGS[@]}" --sandbox -q
 same all.csv.ds sandboxed
 
@@ -293,6 +298,9 @@ give each a key of its own in a column 'key'" bad.csv
 unset 'ARGS[-1]'
 run 1 "$PACK" images nokey.csv -o no "${ARGS[@]}"
 said "shardpack: ./nokey.csv: each image is a whole file; if the columns offset and bytes say which part of a file it \
+is, say --extents"
+run 1 "$PACK" images all.jsonl -o no "${ARGS[@]}"
+said "shardpack: ./all.jsonl: each image is a whole file; if the keys offset and bytes say which part of a file it \
 is, say --extents"
 mkfifo pipe.bin
 printf 'path,offset,bytes,label\npipe.bin,0,1,0\n' >fifo.csv

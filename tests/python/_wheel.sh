@@ -106,7 +106,8 @@ sys.exit("\n".join(wrong) or 0)
 END
 python3 "$work/papers.py" "$work/whole" "$work/versions" || die "papers: see above"
 # Old versions, another version of the wheel, and a licence that is missing must be found.
-sed 's/ 1\.5\.7/ 1.5.6/; s/^shardpack /&9/' "$work/versions" >"$work/old"
+sed 's/\(zstd \)[0-9.]*/\10.1/; s/^shardpack /&9/' "$work/versions" >"$work/old"
+grep -q 'zstd 0\.1' "$work/old" || die "--version says no version of zstd, so no mistake was planted there"
 cp -r "$work/whole" "$work/less"
 rm "$work"/less/*.dist-info/licenses/zlib/LICENSE
 [ "$(python3 "$work/papers.py" "$work/less" "$work/old" 2>&1 | grep -c .)" = 4 ] ||

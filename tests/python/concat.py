@@ -182,10 +182,11 @@ class Concatenations(unittest.TestCase):
             for name in want:
                 part = np.asarray(got[name])
                 self.assertTrue((part == want[name]).all() and part.shape == want[name].shape, (name, index))
-        # What they store in different ways comes as it would of one dataset with room for the longest.
+        # What they store in different ways comes as it would of one dataset with room for the longest, and in the
+        # order that was asked for, though records of one part are read together.
         draw = np.random.default_rng(3)
         for index in ([5, 103, 31, 40], slice(34, 39), slice(0, 2), slice(None, None, -7), [], np.arange(104) % 5 == 1,
-                      np.array([-1, 0, 0, 103]), draw.integers(0, 104, 700)):  # fmt: skip
+                      np.array([-1, 0, 0, 103]), draw.integers(0, 104, 3000)):  # fmt: skip
             got, want = ds[index], self.one[index]
             self.assertEqual(list(got), list(want))
             for name in draw.permutation(list(want)).tolist():
@@ -200,6 +201,9 @@ class Concatenations(unittest.TestCase):
         for name in ("id", "by_key"):
             with self.assertRaisesRegex(AttributeError, f"both.dataset.{name}"):
                 getattr(self.both, name)
+        longest = [max(part.schema[name].shape for part in self.parts) for name in ("word", "points", "raw")]
+        for schema in (self.both.schema, ds.schema):  # one truth
+            self.assertEqual([schema[name].shape for name in ("word", "points", "raw")], longest)
         again = pickle.loads(pickle.dumps(self.both))
         self.assertEqual((again.dataset.id, len(again)), (ds.id, 104))
         text = "".join(["libshard concatenation 1\n", *(f"dataset {part.id}\n" for part in self.parts)])  # ORDER.md 13
@@ -315,8 +319,14 @@ class Concatenations(unittest.TestCase):
             with self.assertRaisesRegex(kind, words):
                 call()
         for source in (self.both, self.both.where(label=[0, 1]), self.both.dataset):
-            with self.assertRaisesRegex(TypeError, r"balanced\(<libshard.*\.pack\(both, both.dataset.schema, out\)"):
-                libshard.balanced(source)
+            # One sentence for both, which says what to do.
+            for option, call in (("dataset", libshard.balanced), ("sources", lambda source: libshard.mix([a, source]))):
+                words = rf"^{option}=<libshard.*a concatenation cannot be a source.*\.pack\(both, None, out\).*libshard\.mix\(\) its parts"
+                with self.assertRaisesRegex(TypeError, words):
+                    call(source)
+        for source in (self.both, a, libshard.zip(a, y=np.arange(31))):
+            with self.assertRaisesRegex(TypeError, r"must be a list of datasets or selections, as libshard.mix\(\[a, b\]\)"):
+                libshard.mix(source)
         swapped = [libshard.pack([dict(zip(names, (1, 2)))] * 2, None, "".join(names)) for names in ("xy", "yx")]
         said = r"xy has the fields \['x', 'y'\], and yx .*\.pack\(b, a\.schema"
         with self.assertRaisesRegex(libshard.MismatchError, said):
@@ -341,10 +351,6 @@ class Concatenations(unittest.TestCase):
         checked = libshard.open("part0", check="never")
         with self.assertRaisesRegex(libshard.ArgumentError, "different options check or guard"):
             libshard.Loader(checked + a, 4)
-        with self.assertRaisesRegex(libshard.ArgumentError, "source 0 is a concatenation of 5 datasets; give the datasets"):
-            libshard.mix([self.both.where(label=0)])
-        with self.assertRaisesRegex(TypeError, "a concatenation is for libshard.Loader"):
-            libshard.mix([self.both])
 
     def test_texts_in_lists_may_be_longer_in_a_part(self):
         """Rows have the shape that is widest on each axis, in whichever part; a mixture has it so as well."""

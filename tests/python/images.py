@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -150,8 +151,14 @@ class Images(unittest.TestCase):
             with self.assertRaises(libshard.ArgumentError) as caught:
                 libshard.pack(Samples(self.files), schema(**options), "refused")
             self.assertIn(says, str(caught.exception))
-        with self.assertRaisesRegex(libshard.ArgumentError, "source has batches"):
-            libshard.pack([{"image": [b""], "label": [1]}], schema(), "refused", batched=True)
+        data = [f.read_bytes() for f in self.files]
+        source = [{"image": data[at : at + 2], "label": [at, at + 1]} for at in (0, 2)]
+        with self.assertRaisesRegex(libshard.ArgumentError, "source has batches") as caught:
+            libshard.pack(source, schema(), "refused", batched=True)
+        # What the message tells to write gives the samples.
+        samples = eval(re.search(r"\(dict.*", str(caught.exception)).group(), {"source": source})
+        want = libshard.pack(({"image": data[i], "label": i} for i in range(4)), schema(), "one_by_one").id
+        self.assertEqual(libshard.pack(samples, schema(), "of_batches").id, want)
         with self.assertRaisesRegex(libshard.ArgumentError, "libshard.Image is for libshard.pack"):
             libshard.Writer("refused", schema())
         self.assertFalse(os.path.exists("refused"))

@@ -348,6 +348,27 @@ class Resume(Base):
         self.stop_at()
         self.assertEqual(pack(Source(add=1), resume=False).id, pack(Source(add=1), "theirs").id)
 
+    def test_the_more_is_kept_the_more_is_compared(self):
+        """A sample of 16 shards at least, and of one more for so many records."""
+        usual = Source.__getitem__
+
+        def changed(source, i):
+            found = usual(source, i)
+            return {**found, "x": found["x"] + (i // PER_SHARD == 3)}
+
+        for least, records, compared in ((2, 10**6, {0, 3}), (16, 10**6, {0, 1, 2, 3, 4}), (1, 16, {0, 2, 4}), (1, 1, {0, 1, 2, 3, 4})):
+            self.new()
+            left = self.stop_at()
+            with mock.patch.multiple(_workers, _COMPARED_LEAST=least, _RECORDS_FOR_ONE=records):
+                if 3 in compared:
+                    with mock.patch.object(Source, "__getitem__", changed), \
+                         self.assertRaisesRegex(libshard.ArgumentError, "sample 30 of the source is not what it was"):  # fmt: skip
+                        pack(Source(), workers=0)
+                    os.unlink("calls")
+                pack(Source(), workers=0)
+            missing = [i for i in range(COUNT) if i // PER_SHARD not in left]
+            self.assertEqual(calls(), collections.Counter(missing + [k * PER_SHARD for k in compared] + [0]))
+
     def test_replace_goes_on_beside_the_old_dataset(self):
         pack(rows(), "ours", 0)
         with self.assertRaises(libshard.RecordError):

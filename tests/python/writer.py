@@ -2,6 +2,7 @@
 """Writing: the bytes of shardpack for the same records of any source."""
 
 import json
+import operator
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import string
 import subprocess
 import unittest
 import warnings
+from dataclasses import replace
 
 import data
 import libshard
@@ -17,6 +19,11 @@ import numpy as np
 from libshard._tables import column_names
 from PIL import Image
 from writing import ALL_OF_A_RECORD, DATA, PROV, Case, of_kinds, sections, shards
+
+
+def plain(record):
+    """A record that == compares."""
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in record.items()}
 
 
 class SameAsShardpack(Case):
@@ -395,6 +402,59 @@ class Sources(Case):
         with self.assertWarnsRegex(UserWarning, "part 1 of the concatenation has no keys"):
             self.assertEqual(libshard.pack(a + bare, None, "mixed").key(0), "")
 
+    def test_fields_of_a_source_of_ours(self):
+        """They are kept where the schema leaves them open: one record does not tell what a text or boxes are."""
+        schema = {"image": "image[4,4,3]", "name": "text[<=9]", "raw": "bytes[<=5]", "boxes": "boxes[<=3]", "mask": "mask[4,4]",
+                  "label": "int64"}  # fmt: skip
+        ds, longer = (libshard.pack([
+            {"image": np.full((4, 4, 3), i, "u1"), "name": "é" * (i % most), "raw": b"x" * (i % 4), "label": i % 2,
+             "boxes": np.full((i % 4, 4), i, "f4"), "mask": np.full((4, 4), i, "u1")} for i in range(9)
+        ], schema | {"name": f"text[<={2 * most}]"}, f"to{most}", classes=["a", "b"]) for most in (3, 5))  # fmt: skip
+        beside = libshard.zip(ds, longer_name=np.arange(9, dtype="u2"))
+        names = libshard.pack({"word": ["a", "bc"] * 4 + [""]}, None, "words")
+        for number, (source, wanted, want) in enumerate((
+            (ds, None, ds.schema),
+            (ds.select([4, 7]), None, ds.schema),
+            (ds + longer, None, longer.schema),
+            ((ds + longer).where(label="a"), None, longer.schema),
+            (beside, None, [*ds.schema, libshard.Field("longer_name", "uint16", ())]),
+            (libshard.zip(ds.select([1, 3]), names), None, [*ds.schema, *names.schema]),
+            (ds, {"mask": None, "name": "text[<=20]"},
+             [ds.schema["mask"], libshard.Field("name", "uint8", (20,), "string", semantic="text"), ds.schema["name_length"]]),
+            (beside, {"boxes": None, "longer_name": None},
+             [ds.schema["boxes"], ds.schema["boxes_length"], libshard.Field("longer_name", "uint16", ())]),
+        )):  # fmt: skip
+            for workers in (None, 0):
+                again = libshard.pack(source, wanted, f"fields{number}{workers}", workers=workers)
+                meaning = [[replace(f, group=-1, bytes=0) for f in fields] for fields in (again.schema, want)]
+                self.assertEqual(*meaning)
+                self.assertEqual([plain(r) for r in again], [{n: v for n, v in plain(r).items() if n in again.schema.names}
+                                                             for r in source])  # fmt: skip
+        self.assertEqual(libshard.pack(ds, None, "same").id, libshard.pack(ds, ds.schema, "given").id)
+        keyed = libshard.pack(ds.select([1, 5]), None, "keyed", key="name")
+        self.assertEqual((keyed.key(0), keyed.schema.names), ("é", [n for n in ds.schema.names if "name" not in n]))
+        # The control: of a source that is not ours the first record tells, and cannot tell this.
+        with self.assertRaisesRegex(libshard.RecordError, "one record does not tell the greatest length"):
+            libshard.pack(list(ds), None, "list")
+        # A schema is read once, so it may be an iterator.
+        self.assertEqual(libshard.pack(ds, (f for f in ds.schema), "drawn").id, libshard.open("same").id)
+
+    def test_names_of_columns_of_a_source_of_ours(self):
+        rows = {"x": np.arange(6.0).reshape(3, 2), "y": np.arange(3)}
+        a = libshard.pack(rows, None, "named_a", provenance='columns x ["p", "q"]\n')
+        bare = libshard.pack(rows, None, "named_bare")
+        other = libshard.pack({"z": np.ones((3, 2))}, None, "named_other", provenance='columns z ["r", "s"]')
+        for number, (source, schema, want) in enumerate((
+            (a, None, {"x": ["p", "q"]}), (a, {"x": None}, {"x": ["p", "q"]}), (a, {"y": None}, {}), (bare, None, {}),
+            (a.select([2]), None, {"x": ["p", "q"]}), (a + a, a.schema, {"x": ["p", "q"]}),
+            (libshard.zip(a, other), None, {"x": ["p", "q"], "z": ["r", "s"]}),
+            (libshard.zip(bare, other), {"x": None, "z": "float64[2]"}, {"z": ["r", "s"]}),
+        )):  # fmt: skip
+            self.assertEqual(libshard.pack(source, schema, f"named{number}", provenance="by hand").columns, want)
+        with self.assertWarnsRegex(UserWarning, "not all parts .* have the same names of columns for 'x'"):
+            self.assertEqual(libshard.pack(a + bare, None, "named_mixed").columns, {})
+        libshard.pack(a + bare, {"y": None}, "named_chosen")  # and no word, which would be an error here
+
     def test_labels_by_name(self):
         ds = libshard.pack([{"label": "ba"[i % 2]} for i in range(6)], None, "ours", classes=["a", "b"])
         self.assertEqual((ds[:]["label"].tolist(), ds.stats.class_counts), ([1, 0] * 3, {"a": 3, "b": 3}))
@@ -413,12 +473,20 @@ class Sources(Case):
         class Part(list):  # as a Subset of PyTorch
             dataset = whole
 
-        for source, options in ((Part([{"label": 1}]), {}), (libshard.Loader(whole, 1), {"batched": True})):
+        chosen = Part([{"label": 1}])
+        chosen.dataset = whole.where(label="b")
+        inner = Part([{"label": 1}])
+        inner.dataset = chosen
+        for source, options, where in (
+            (Part([{"label": 1}]), {}, "source.dataset"), (libshard.Loader(whole, 1), {"batched": True}, "source.dataset"),
+            (chosen, {}, "source.dataset.dataset"), (inner, {}, "source.dataset.dataset.dataset"),
+        ):  # fmt: skip
             self.setUp()
-            with self.assertWarnsRegex(UserWarning, "names for 2 classes, .* say classes=source.dataset.classes"):
+            with self.assertWarnsRegex(UserWarning, rf"names for 2 classes, .* say classes={where}\.classes"):
                 self.assertEqual(libshard.pack(source, None, "ours", **options).classes, [])
             self.setUp()
-            ds = libshard.pack(source, None, "ours", classes=source.dataset.classes, **options)
+            classes = operator.attrgetter(f"{where}.classes".removeprefix("source."))(source)
+            ds = libshard.pack(source, None, "ours", classes=classes, **options)
             self.assertEqual(ds.classes, ["a", "b"])
 
     def test_names_of_classes_that_look_alike(self):

@@ -110,6 +110,15 @@ class BadUse(Case):
             r"must have those of the first record, \['image', 'label'\]",
         )
         libshard.pack([good, {**good, "more": 1}], schema, "ours")
+        # What is not there is named beside all that is, also where the schema chooses none of it.
+        ds = libshard.pack([good], schema, "good")
+        for wanted in ({"typo": None}, {"typo": "int64"}, {"label": None, "typo": None}):
+            for source in ([good], ds, {"image": image[None], "label": [1]}):
+                for workers in (None, 0):
+                    there = r"record 0, field 'typo': the record has no such item; it has \['image', 'label'\]"
+                    with self.assertRaisesRegex(libshard.RecordError, there) as caught:
+                        libshard.pack(source, wanted, "typo", workers=workers)
+                    self.assertEqual((caught.exception.record, caught.exception.field), (0, "typo"))
 
     def test_pictures_whose_numbers_are_no_colours(self):
         red = Image.new("P", (4, 4), 3)

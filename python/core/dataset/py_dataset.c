@@ -2,6 +2,7 @@
 /*
  * py_dataset.c - the type libshard._core.Dataset
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,10 +195,20 @@ static Py_ssize_t length(PyObject *self)
 	return dataset_is_open(d) ? (Py_ssize_t)d->record_count : -1;
 }
 
-static bool fail_index_size(const struct dataset *d)
+/* As the dataset was named. */
+static PyObject *path_of(const struct dataset *d)
 {
-	PyErr_Format(PyExc_IndexError, "there is no record of such a number; the dataset has %llu",
-		     (unsigned long long)d->record_count);
+	return PyUnicode_DecodeFSDefaultAndSize(PyBytes_AsString(d->path), PyBytes_Size(d->path));
+}
+
+static bool fail_index(const struct dataset *d, const char *number)
+{
+	PyObject *path = path_of(d);
+
+	if (path)
+		PyErr_Format(PyExc_IndexError, "there is no record %s; %U has %llu", number, path,
+			     (unsigned long long)d->record_count);
+	Py_XDECREF(path);
 	return false;
 }
 
@@ -205,11 +216,11 @@ static bool fail_index_size(const struct dataset *d)
 static bool count_index(const struct dataset *d, Py_ssize_t i, uint64_t *idx)
 {
 	uint64_t n = d->record_count;
+	char number[24];
 
 	if (i >= 0 ? (uint64_t)i >= n : 0 - (uint64_t)i > n) {
-		PyErr_Format(PyExc_IndexError, "there is no record %zd; the dataset has %llu", i,
-			     (unsigned long long)n);
-		return false;
+		snprintf(number, sizeof(number), "%zd", i);
+		return fail_index(d, number);
 	}
 	*idx = i >= 0 ? (uint64_t)i : n + (uint64_t)i;
 	return true;
@@ -227,7 +238,7 @@ static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 	if (i == -1 && PyErr_Occurred()) {
 		if (PyErr_ExceptionMatches(PyExc_IndexError)) {
 			PyErr_Clear();
-			fail_index_size(d);
+			fail_index(d, "of such a number");
 		}
 		return false;
 	}
@@ -322,7 +333,7 @@ static bool take_buffer(const struct dataset *d, const Py_buffer *b, uint64_t *i
 	for (; *used < b->shape[0]; at += b->strides[0]) {
 		number = number_of_item(at, b->itemsize, is_signed);
 		if (number > INT64_MAX && !is_signed)
-			return fail_index_size(d);
+			return fail_index(d, "of such a number");
 		if (!count_index(d, (Py_ssize_t)number, &idx[(*used)++]))
 			return false;
 	}
@@ -753,9 +764,7 @@ static PyObject *verify(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyObject *get_path(PyObject *self, void *Py_UNUSED(unused))
 {
-	PyObject *path = ((struct dataset *)self)->path;
-
-	return PyUnicode_DecodeFSDefaultAndSize(PyBytes_AsString(path), PyBytes_Size(path));
+	return path_of((const struct dataset *)self);
 }
 
 static PyObject *get_closed(PyObject *self, void *Py_UNUSED(unused))

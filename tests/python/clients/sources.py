@@ -25,6 +25,7 @@ if multiprocessing.parent_process() is None:  # a worker, which imports this fil
     import pyarrow as pa
     import pyarrow.parquet
     import zarr
+    from libshard._arrays import _Column, _column, _file_of
     from PIL import Image
 
 N = 500
@@ -193,6 +194,16 @@ class Pictures(Case):
             f.attrs["classes"] = CLASSES
         self.check("a.h5")
         self.check("a.h5", workers=2)
+        group = zarr.open_group("a.zarr", mode="w", attributes={"classes": CLASSES})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of bytes in version 3, which are not in its specification yet
+            files = group.create_array("image", shape=(len(self.files),), chunks=(7,), dtype=zarr.dtype.VariableLengthBytes())
+            files[:] = np.array(self.files, object)
+            group["label"], group["score"] = np.array(self.labels), np.float32(self.columns()["score"])
+            for path in ("a.h5", "a.zarr"):  # neither a call nor a chunk for each row
+                with unittest.mock.patch.object(_Column, "_read", autospec=True, side_effect=_Column._read) as read:
+                    self.check(path)
+                self.assertLess(sum(call.args[0].dtype == "object" for call in read.call_args_list), 20)
         self.refuse("a.h5", "array 'image' has rows of different lengths, of uint8", {"image": None})
         self.refuse("a.h5", "array 'label' .* is not files of images", {"label": libshard.Image()})
 
@@ -387,6 +398,42 @@ class Files(Case):
                  self.assertWarnsRegex(UserWarning, "10 of 100 samples"):  # fmt: skip
                 ds = self.pack("a.h5", on_error="skip")
             self.assertEqual(ds.column("x").tolist(), np.delete(rows["x"], slice(40, 50), 0).tolist())
+
+    def test_rows_without_chunks_take_few_reads(self):
+        """h5py takes as long for a row as for thousands of them."""
+        columns = arrays(3000)
+        options = {"classes": CLASSES, "shard_records": 1000}
+        self.hdf5(columns=columns, chunk=0)
+        for more, most in (({}, 20), ({"order": "shuffle", "seed": 3}, 60), ({"on_error": "skip"}, 60)):
+            want = self.pack(columns, None, "want", **options, **more).id
+            with unittest.mock.patch.object(_Column, "_read", autospec=True, side_effect=_Column._read) as read:
+                self.assertEqual(self.pack("a.h5", **options, **more).id, want)
+            self.assertLess(read.call_count, most, more)
+
+        def spoilt(column, first, stop, read=_Column._read):
+            if column.name == "image" and first <= 1500 < stop:
+                raise libshard.CorruptError(f"rows {first} to {stop - 1}", "damaged")
+            return read(column, first, stop)
+
+        # Rows that were to be read ahead of a bad one are not lost.
+        with unittest.mock.patch.object(_Column, "_read", spoilt), self.assertWarnsRegex(UserWarning, "1 of 3,000 samples"):
+            ds = self.pack("a.h5", **options, on_error="skip")
+        self.assertEqual(ds.column("image").tolist(), np.delete(columns["image"], 1500, 0).tolist())
+
+    def test_any_rows_of_an_array(self):
+        columns, draw = arrays(), np.random.default_rng(int(os.environ.get("SEED", "9")))
+        for block, gap in ((1, 0), (1000, 400), (4 << 20, 64 << 10)):
+            for path in (self.hdf5(chunk=0), *self.both(chunk=7)):
+                with unittest.mock.patch.multiple("libshard._arrays", _BLOCK_BYTES=block, _GAP_BYTES=gap):
+                    file = _file_of(path)
+                    column, _ = _column(file, "image", file.open()["image"], False)
+                for _ in range(25):
+                    first, count = draw.integers(0, N, 2).tolist()
+                    for rows in (draw.integers(0, N, count % 40).tolist(), slice(first, first + count), first,
+                                 np.sort(draw.choice(N, count % 90)).tolist()):  # fmt: skip
+                        got, want = column[rows], columns["image"][rows]
+                        self.assertTrue(got.shape == want.shape and (got == want).all(), (path, block, rows))
+                file.release()
 
     def test_a_summary_of_zarr_that_is_old(self):
         group = zarr.open_group("a.zarr", mode="w", zarr_format=2)

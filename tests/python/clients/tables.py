@@ -92,7 +92,7 @@ class Tables(unittest.TestCase):
         self.assertEqual((some.column("bread").tolist(), some.column("height").tolist()), ([22.0, 27.0], [2.0, 7.0]))
         with self.assertRaisesRegex(libshard.ArgumentError, "column 'weight' is in .* and in .*; take it from one"):
             both.column("weight")
-        with self.assertRaisesRegex(libshard.ArgumentError, "field 'price' is not in the dataset"):
+        with self.assertRaisesRegex(libshard.ArgumentError, "field 'price' is not in a concatenation of 2 datasets, which has "):
             both.column("price")
 
     def test_keys_shuffle_and_shards(self):

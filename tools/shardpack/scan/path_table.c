@@ -34,6 +34,7 @@ struct reading {
 	uint64_t path_count, label_count;	  /* of JSON lines that have one */
 	char why_no_path[600], why_no_label[600]; /* what to say if none has */
 	bool told[RECIPE_NAMED_MAX];		  /* why a JSON line has no value of this field */
+	bool told_label, told_extent;		  /* that they are there, and not read */
 };
 
 /* Columns of a table, or keys of an object. */
@@ -181,6 +182,26 @@ static int refuse(const struct reading *r, const char *why)
 	return fail(EXIT_BAD, "%s: %s", r->name, why);
 }
 
+/* Says once what is there and not read.  `what`: "column" or "key". */
+static void note_unread(struct reading *r, const char *what, bool has_label, bool has_extent)
+{
+	bool label_is_read = r->label_key != NULL;
+
+	if (!r->extents && !r->is_list && has_extent && !r->told_extent) {
+		note("%s: each image is a whole file; if the %ss offset and bytes say which part of a file it is, "
+		     "say --extents",
+		     r->name, what);
+		r->told_extent = true;
+	}
+	for (size_t i = 0; i < r->columns->field_count; i++)
+		label_is_read |= r->columns->from[i].kind != FIELD_LENGTH && !strcmp(r->columns->from[i].from, "label");
+	if (r->extents && has_label && !label_is_read && !r->told_label) {
+		note("%s: the %s label is not read, because --no-label or another option of labels was given", r->name,
+		     what);
+		r->told_label = true;
+	}
+}
+
 /* ---- CSV and TSV ---- */
 
 static int find_column(const struct names *head, const char *name)
@@ -206,7 +227,6 @@ static int refuse_twin(const struct reading *r, const struct names *head, uint64
 static int settle_columns(struct reading *r, const struct names *head, uint64_t line, int *path, int *label, int *extra,
 			  int extent[EXTENT_KEYS])
 {
-	bool label_is_read = r->label_key != NULL;
 	struct bad_input bad = {0};
 	char there[NAMES_SHOWN_BYTES];
 
@@ -237,15 +257,8 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 		if (r->extents && extent[i] >= 0 && refuse_twin(r, head, line, extent[i]) != EXIT_DONE)
 			return EXIT_BAD;
 	}
-	if (!r->extents && !r->is_list && extent[EXTENT_OFFSET] >= 0 && extent[EXTENT_BYTES] >= 0)
-		note("%s: each image is a whole file; if the columns offset and bytes say which part of a file it is, "
-		     "say --extents",
-		     r->name);
-	for (size_t i = 0; i < r->columns->field_count; i++)
-		label_is_read |= r->columns->from[i].kind != FIELD_LENGTH && !strcmp(r->columns->from[i].from, "label");
-	if (r->extents && !label_is_read && find_column(head, "label") >= 0)
-		note("%s: the column label is not read, because --no-label or another option of labels was given",
-		     r->name);
+	note_unread(r, "column", find_column(head, "label") >= 0,
+		    extent[EXTENT_OFFSET] >= 0 && extent[EXTENT_BYTES] >= 0);
 	for (size_t i = 0; i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 
@@ -386,6 +399,8 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	bool failed = false;
 	int rc;
 
+	note_unread(r, "key", json_object_get(object, "label") != NULL,
+		    json_object_get(object, "offset") && json_object_get(object, "bytes"));
 	for (size_t i = 0; !r->path_key && path_keys[i] && !path; i++)
 		path = json_object_get(object, path_key = path_keys[i]);
 	if (path && !json_is_string(path) && !json_is_null(path))
