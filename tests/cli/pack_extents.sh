@@ -196,7 +196,7 @@ LONG=$(printf 'x%.0s' {1..240})
 for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a" "quarantine.jsonl quarantine.jsonl/x a a/quarantine.jsonl" \
 	"a/b a a.file d" "a/b a.file a a.file.file" "a.file/x a/b a d" "a.folder a a/b a.file" "a a.folder/b a/b d" \
 	"a.folder/b a a/b d" "quarantine.jsonl quarantine.jsonl/x quarantine.jsonl.file d" \
-	"$LONG $LONG/a $LONG/$LONG .tmp.b.0123456789abcdef0123456789abcdef"; do
+	"$LONG $LONG/a $LONG/$LONG .tmp.b.0123456789abcdef"; do
 	# shellcheck disable=SC2086
 	set -- $keys
 	{
