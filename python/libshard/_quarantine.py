@@ -20,11 +20,12 @@ import math
 import os
 import re
 import shutil
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from ._errors import ExistsError, of_system
+from ._errors import ExistsError, of_system, shown
 from ._images import MAGIC
 from ._options import show
 
@@ -88,7 +89,7 @@ class Quarantine:
             except MemoryError:
                 raise
             except Exception as e:
-                lost[name] = f"a value of type {type(value).__name__}: {show(str(e))}"
+                lost[name] = f"a value of type {type(value).__name__}; {_said(e)}"
                 continue
             if not ending:
                 values[name] = data
@@ -203,14 +204,24 @@ class Quarantine:
         """What is not finished.  Was there something in it?"""
         try:
             names = os.listdir(self.folder)
+            foreign = sorted(name for name in names if not _OURS.match(name))
+            if foreign:
+                raise ExistsError(
+                    f"{self.folder}: holds {show(foreign[0])}, which is not of a quarantine; nothing was touched", "exists already"
+                )
+            shutil.rmtree(self.folder)
         except FileNotFoundError:
             return False
-        foreign = sorted(name for name in names if not _OURS.match(name))
-        if foreign:
-            raise ExistsError(f"{self.folder}: holds {show(foreign[0])}, which is not of a quarantine; nothing was touched",
-                              "exists already")  # fmt: skip
-        shutil.rmtree(self.folder)
+        except OSError as e:
+            raise self._failed(e, "what an earlier call kept cannot be removed") from e
         return bool(names)
+
+    def forget(self) -> bool:
+        """Remove what an earlier call kept, for a call that keeps nothing.  What is not of a quarantine is left alone."""
+        try:
+            return self.remove()
+        except ExistsError:
+            return False
 
     def _lines_of(self, k: int) -> str:
         return os.path.join(self.folder, f"{k:05}.jsonl")
@@ -242,13 +253,17 @@ def _items(sample: Any, lost: dict[str, str]) -> list[tuple[str, Any]]:
         else:
             pairs = [("sample", sample)]
     except Exception as e:  # of a mapping that makes its items when it is asked
-        lost["sample"] = f"a {type(sample).__name__} that raises {type(e).__name__}: {show(str(e))}"
+        lost["sample"] = f"a value of type {type(sample).__name__}; {_said(e)}"
         return []
     named = dict[str, Any]()
     for place, (name, value) in enumerate(pairs):
         name = name if isinstance(name, str) else show(name)
         named[name if name not in named else f"item-{place}"] = value
     return list(named.items())
+
+
+def _said(e: Exception) -> str:
+    return shown(" ".join("".join(traceback.format_exception_only(e)).split()))[:_VALUE_CHARACTERS]
 
 
 def _content(value: Any) -> tuple[str, Any]:

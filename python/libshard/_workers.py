@@ -195,6 +195,7 @@ class _Shards(Writer):
                 skipped.append([i, _text(error)])
                 if self._keeps:
                     self._quarantine.keep(i, key, error, skipped[-1][1], _trace(error), record)
+                    error.__traceback__ = None  # or it grows, if the source raises one exception again
                 continue
             if compared is None:
                 compared = i, self._hash_of(k, record, key)
@@ -295,7 +296,7 @@ class _Shards(Writer):
         self._list_skipped(sorted(skipped))
         kept = ""
         if not self._keeps:
-            if self._quarantine.remove():
+            if self._quarantine.forget():
                 warnings.warn(
                     f"{self._quarantine.shown}: an earlier call with on_error='quarantine' was stopped, and what it had kept "
                     "was removed, as this call does not keep any",
@@ -568,7 +569,7 @@ class _Job:
         if writer._keeps:
             writer._quarantine.open(anew, [line["quarantine"] for line in lines if "shard" not in line])
         elif anew:
-            writer._quarantine.remove()
+            writer._quarantine.forget()
         if anew:
             if before is not None:
                 self._clear(set())

@@ -832,9 +832,9 @@ class Quarantine(Base):
         self.assertEqual(lines[26]["values"], {"0": 26, "2": "inf", "3": [1, [2.5, None]]})
         self.assertEqual(lines[58]["values"], {"sample": [*range(65)]})
         # what cannot be kept without pickle is named
-        self.assertRegex(lines[28]["not_kept"]["x"], "a value of type ndarray: .*Object arrays cannot be saved")
-        self.assertRegex(lines[28]["not_kept"]["label"], "a value of type Bad: .*not a number, a text, bytes or an array")
-        self.assertRegex(lines[59]["not_kept"]["sample"], "a RaisesItems that raises KeyError")
+        self.assertRegex(lines[28]["not_kept"]["x"], "a value of type ndarray; ValueError: Object arrays cannot be saved")
+        self.assertRegex(lines[28]["not_kept"]["label"], "a value of type Bad; TypeError: it is not a number, a text, bytes or an array")
+        self.assertRegex(lines[59]["not_kept"]["sample"], "a value of type RaisesItems; KeyError: 'no items'")
 
     def test_names_that_could_leave_the_folder(self):
         """Of a sample without a key, before the schema chooses its items."""
@@ -861,6 +861,13 @@ class Quarantine(Base):
         # in the order of the records, which is that of shards
         order = [i for i in libshard._core.shuffle(5, COUNT, 0, COUNT).tolist() if i in lines]
         self.assertEqual(list(lines), order)
+
+    def test_one_exception_that_is_raised_again(self):
+        """Its traceback is that of one sample."""
+        with self.assertWarns(UserWarning):
+            pack(NoItem(), workers=0, schema="x:i32[300],label:i64", on_error="quarantine")
+        traces = {line["traceback"] for line in self.lines().values()}
+        self.assertEqual((len(self.lines()), len(traces)), (50, 1))
 
     def test_nothing_is_left_out(self):
         want = pack(Source(), "theirs").id
@@ -906,6 +913,9 @@ class Quarantine(Base):
         with self.assertRaisesRegex(libshard.ExistsError, r"\.ours\.quarantine: holds 'notes', which is not of a quarantine"):
             pack(Bad(), on_error="quarantine")
         self.assertEqual(os.listdir(".ours.quarantine"), ["notes"])
+        pack(Source(), on_error="skip")
+        self.assertEqual(os.listdir(".ours.quarantine"), ["notes"])
+        shutil.rmtree(".ours.quarantine")
 
     def test_a_worker_that_dies(self):
         pathlib.Path("died/before").touch()
@@ -1079,6 +1089,15 @@ class Quarantine(Base):
             self.pack(Large(), workers=workers)
             self.assertEqual(list(self.lines()), [57])
             self.assertEqual(np.load(KEPT + "/57/x.npy").shape, (1 << 16,))
+
+
+class NoItem(Source):
+    error = KeyError("always the same")
+
+    def __getitem__(self, i):
+        if i % 2:
+            raise self.error
+        return super().__getitem__(i)
 
 
 class Large(Source):
