@@ -31,6 +31,7 @@ from ._writer import Writer, count_rows
 
 _OWN = ("out", "schema", "classes", "records", "keys")  # of the writer's arguments, those that pack() gives
 _OF_WRITER = [name for name in inspect.signature(Writer).parameters if name not in _OWN]
+_ELSEWHERE = {"quarantine": "on_error='quarantine' keeps bad samples, in a folder OUT.quarantine"}
 _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 _Sample: TypeAlias = tuple[int, Any, "Exception | None"]  # its number, itself, or what the source raised
 # Number, record and key, or what was raised.  There may be a record also then, as it was given, for a quarantine.
@@ -109,7 +110,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     choice("order", order, ("source", "shuffle"))
     for name in options:
         if name not in _OF_WRITER:
-            refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER)
+            refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER, _ELSEWHERE)
     file: SourceFile | None = None
     stored = None
     if is_table_file(source):

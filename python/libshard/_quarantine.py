@@ -13,6 +13,7 @@ process that died, and is removed at the end.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
@@ -136,7 +137,7 @@ class Quarantine:
             os.makedirs(self.folder, exist_ok=True)
             self.is_open = True
         except OSError as e:
-            raise self._failed(e, "the folder cannot be made") from e
+            raise of_system(e, f"{self.shown}: cannot be made, first as {os.path.basename(self.folder)}") from e
 
     def _hash_of_list(self) -> str:
         try:
@@ -210,10 +211,10 @@ class Quarantine:
                     f"{self.folder}: holds {show(foreign[0])}, which is not of a quarantine; nothing was touched", "exists already"
                 )
             shutil.rmtree(self.folder)
-        except FileNotFoundError:
-            return False
         except OSError as e:
-            raise self._failed(e, "what an earlier call kept cannot be removed") from e
+            if e.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):  # there is no such folder
+                return False
+            raise of_system(e, f"{self.folder}: what an earlier call kept cannot be removed") from e
         return bool(names)
 
     def forget(self) -> bool:

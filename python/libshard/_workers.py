@@ -192,9 +192,12 @@ class _Shards(Writer):
                 raise _BadSample(i, error) from error
             if error is not None:
                 bad(i, error)
-                skipped.append([i, _text(error)])
+                text, record_said = _text(error), f"record {self._count}"
+                if text.startswith(record_said):  # which will be another one, since this one is left out
+                    text = f"sample {i}{text.removeprefix(record_said)}"
+                skipped.append([i, text])
                 if self._keeps:
-                    self._quarantine.keep(i, key, error, skipped[-1][1], _trace(error), record)
+                    self._quarantine.keep(i, key, error, text, _trace(error), record)
                     error.__traceback__ = None  # or it grows, if the source raises one exception again
                 continue
             if compared is None:
