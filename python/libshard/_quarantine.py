@@ -171,7 +171,7 @@ class Quarantine:
         """Give it its name, if a sample was left out.  ``told`` gets a line by which a later call knows it."""
         samples = {i for receipt in receipts for i, _ in receipt["skipped"]}
         if not samples:
-            self.remove()
+            self.forget()
             return False
         self._refuse_others()
         try:

@@ -918,6 +918,14 @@ class Quarantine(Base):
         self.assertEqual(os.listdir(".ours.quarantine"), ["notes"])
         shutil.rmtree(".ours.quarantine")
 
+    def test_a_name_that_leaves_no_room(self):
+        name = "n" * 248
+        with self.assertRaisesRegex(libshard.StorageError, "n.quarantine: cannot be made, first as .n") as caught:
+            pack(Bad(), name, on_error="quarantine")
+        self.assertEqual(caught.exception.errno, errno.ENAMETOOLONG)
+        self.assertEqual(len(pack(Source(), name)), COUNT)
+        shutil.rmtree(name)
+
     def test_a_worker_that_dies(self):
         pathlib.Path("died/before").touch()
         self.pack(Dies(bad=[22, 57]))
