@@ -15,6 +15,7 @@ import fcntl
 import math
 import mmap
 import os
+import re
 import select
 import shutil
 import signal
@@ -37,6 +38,12 @@ _FORMATS: dict[str, Any] = {"uint8": "B", "uint16": "H", "float32": "f"}  # whic
 _OF_A_PATH = (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _WARNED_MAX = 5  # sentences of what pixels do not have
 _ANSWER = struct.Struct("<cQQ")
+# How images begin that shardpack reads: its table is tools/shardpack/images/formats.c.  A group is the ending of a file.
+MAGIC = re.compile(
+    rb"(?P<jpg>\xff\xd8\xff)|(?P<png>\x89PNG\r\n\x1a\n)|(?P<webp>RIFF....WEBP)|(?P<gif>GIF8)|(?P<tif>II\*\0|MM\0\*)"
+    rb"|(?P<avif>....ftypavi[fs])|(?P<heif>....ftyp)|(?P<bmp>BM....\0\0\0\0)|(?P<pgm>P5[ \t\r\n])|(?P<ppm>P6[ \t\r\n])",
+    re.DOTALL,
+)
 AHEAD_MAX = 8  # samples whose images a decoder has or has decoded, besides the next one that is wanted
 _AHEAD_BYTES_MAX = 32 << 20  # of these images and of their pixels
 # How a decoder ends that SIGTERM or the like told to, as a job that is stopped: no image is at fault.  0: it has not ended.
@@ -111,11 +118,12 @@ def _program() -> str:
 class _Waiting:
     """An image that was given to a decoder, or cannot be."""
 
-    __slots__ = ("answer", "bytes", "data", "error", "where")
+    __slots__ = ("answer", "bytes", "data", "error", "given", "where")
 
     def __init__(self, where: str) -> None:
         self.where = where
         self.data, self.bytes = b"", 0  # also of its pixels
+        self.given: Any = None  # its bytes, or what is not the bytes of an image
         self.error: Exception | None = None
         self.answer: tuple[bytes, str, memoryview] | None = None
 
@@ -132,6 +140,7 @@ class Decoder:
         self.pid = 0  # of the process that uses it
         self.process: subprocess.Popen[bytes] | None = None
         self.told: set[str] = set()
+        self.given: Any = None  # of which get() was called last
         self.queue = collections.deque[_Waiting]()  # put, and not got
         self.sent = collections.deque[_Waiting]()  # of these: not answered
         self.bytes = self.pixel_bytes = 0  # of the queue, and of one image
@@ -227,9 +236,9 @@ class Decoder:
         image = _Waiting(f"sample {sample}, field {show(self.name)}")
         self.queue.append(image)
         try:
-            image.data = _file_bytes(image.where, value)
+            image.data = image.given = _file_bytes(image.where, value)
         except RecordError as e:
-            image.error = e
+            image.error, image.given = e, value
             return
         try:
             process = self._open()
@@ -248,6 +257,7 @@ class Decoder:
         """
         image = self.queue.popleft()
         self.bytes -= image.bytes
+        self.given = image.given
         if image.error is not None:
             raise image.error
         try:

@@ -31,17 +31,20 @@ from ._writer import Writer, count_rows
 
 _OWN = ("out", "schema", "classes", "records", "keys")  # of the writer's arguments, those that pack() gives
 _OF_WRITER = [name for name in inspect.signature(Writer).parameters if name not in _OWN]
+_ELSEWHERE = {"quarantine": "on_error='quarantine' keeps bad samples, in a folder OUT.quarantine"}
 _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 _Sample: TypeAlias = tuple[int, Any, "Exception | None"]  # its number, itself, or what the source raised
-_Prepared: TypeAlias = tuple[int, Any, "str | None", "Exception | None"]  # number, record and key, or what was raised
+# Number, record and key, or what was raised.  There may be a record also then, as it was given, for a quarantine.
+_Prepared: TypeAlias = tuple[int, Any, "str | None", "Exception | None"]
 
 
 @public("libshard.pack")
 def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
          names: Sequence[str] | None = None, batched: bool = False, key: str | Callable[[int, Any], str] | None = None,
          classes: Iterable[str] | None = None, order: Literal["source", "shuffle"] = "source", seed: int = 0,
-         workers: int | None = None, on_error: Literal["fail", "skip"] | Callable[[int, Exception], Any] = "fail",
-         resume: bool = True, start_method: Literal["spawn", "fork"] = "spawn",
+         workers: int | None = None,
+         on_error: Literal["fail", "skip", "quarantine"] | Callable[[int, Exception], Any] = "fail", resume: bool = True,
+         start_method: Literal["spawn", "fork"] = "spawn",
          progress: bool | Callable[[int, int | None], Any] | None = None, **options: Any) -> Dataset:
     """Write a dataset of all that ``source`` has to the folder ``out``; returns it, open.
 
@@ -90,9 +93,12 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
 
     ``on_error``: of a sample that raises, or does not fit the schema.  ``"fail"`` raises a
     :class:`RecordError` with its number.  ``"skip"`` leaves it out; its shard is shorter then, a
-    warning counts all of them, and ``dataset.skipped`` in the folder has a line for each.  A function
-    ``on_error(index, exception)`` is called here, in the parent, and raises, or returns to leave it
-    out.  Other values than ``"fail"`` imply ``workers=0``.
+    warning counts all of them, and ``dataset.skipped`` in the folder has a line for each.
+    ``"quarantine"`` also keeps what there is of it in the folder ``OUT.quarantine`` beside the dataset.
+    There ``quarantine.jsonl`` has its number, key, reason and traceback, and names the files of its items.
+    Bytes of images and others are files as they are, and arrays are ``.npy``.  The folder must not be
+    there, or be empty.  A function ``on_error(index, exception)`` is called here, in the parent, and
+    raises, or returns to leave it out.  Other values than ``"fail"`` imply ``workers=0``.
 
     ``start_method``: ``"spawn"`` starts workers as new processes, to which the source is pickled.
     ``"fork"`` copies this process, for a source that cannot be pickled; it must hold no open files,
@@ -105,7 +111,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     choice("order", order, ("source", "shuffle"))
     for name in options:
         if name not in _OF_WRITER:
-            refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER)
+            refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER, _ELSEWHERE)
     file: SourceFile | None = None
     stored = None
     if is_table_file(source):
@@ -168,7 +174,7 @@ def _stored_key(source: Dataset | Selection | Concat, number: int, _: Any) -> st
 
 
 def _pack(plan: _Plan, out: str | os.PathLike[str], classes: Iterable[str] | None, workers: int | None,
-          on_error: Literal["fail", "skip"] | Callable[[int, Exception], Any], resume: bool,
+          on_error: Literal["fail", "skip", "quarantine"] | Callable[[int, Exception], Any], resume: bool,
           start_method: Literal["spawn", "fork"],
           progress: bool | Callable[[int, int | None], Any] | None, options: dict[str, Any]) -> Dataset:
     if classes is None:
@@ -178,7 +184,7 @@ def _pack(plan: _Plan, out: str | os.PathLike[str], classes: Iterable[str] | Non
     if callable(on_error):
         check_function("on_error", on_error, "index, exception")
     else:
-        choice("on_error", on_error, ("fail", "skip"))
+        choice("on_error", on_error, ("fail", "skip", "quarantine"))
     plan.may_skip = on_error != "fail"
     by_shards = workers is not None or plan.may_skip
     workers, resume = whole("workers", 0 if workers is None else workers, 10), as_flag("resume", resume)
@@ -399,18 +405,21 @@ class _Plan:
         return not any(decoder.is_full() for decoder in self.decoders.values())
 
     def _prepare(self, writer: Writer, i: int, sample: Any, error: Exception | None) -> _Prepared:
-        if error is None:
-            try:
-                if self.is_columns:
-                    keys = self._keys_of_rows([i])
-                    return i, {n: column[i] for n, column in self.columns(writer).items()}, keys and keys[0], None
-                record = self._named(sample, "sample")
-                key = self._key(i, sample, record)
-                record = self._chosen(writer, record)
-            except Exception as e:
-                return i, None, None, e
-            return i, self._put_images(i, record) if self.decoders else record, key, None
-        return i, None, None, error
+        if error is not None:
+            return i, None, None, error
+        record = sample
+        try:
+            if self.is_columns:
+                record = {n: column[i] for n, column in self.columns(writer).items()}
+                keys = self._keys_of_rows([i])
+                return i, record, keys and keys[0], None
+            named = self._named(sample, "sample")
+            key = self._key(i, sample, named)
+            record = self._chosen(writer, named)
+        except Exception as e:
+            self.held = True
+            return i, record, None, e
+        return i, self._put_images(i, record) if self.decoders else record, key, None
 
     def _put_images(self, i: int, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """A copy of the rest, which the source may overwrite when it makes the next sample."""
@@ -433,7 +442,13 @@ class _Plan:
                         record[name] = decoder.get()
                     except (RecordError, MemoryError) as e:  # the others have an image of this sample, too
                         error = error or e
+            if error is not None:
+                record = self.given(record)
         return i, record, key, error
+
+    def given(self, record: Any) -> Any:
+        """The last record as the source gave it: images as bytes instead of pixels."""
+        return {**record, **{n: decoder.given for n, decoder in self.decoders.items() if n in record}}
 
     def _fail_length(self, what: str) -> NoReturn:
         raise ArgumentError(

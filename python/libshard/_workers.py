@@ -22,6 +22,7 @@ import json
 import multiprocessing
 import os
 import pickle
+import re
 import shutil
 import signal
 import tempfile
@@ -49,13 +50,14 @@ from ._errors import (
     shown,
 )
 from ._options import show, stack_level
+from ._quarantine import Quarantine
 from ._schema import fail
 from ._writer import MANIFEST, PACKING, SKIPPED, Writer, prepare, shard_name
 
 if TYPE_CHECKING:
     from ._pack import _Plan, _Progress
 
-OnError: TypeAlias = Literal["fail", "skip"] | Callable[[int, Exception], Any]
+OnError: TypeAlias = Literal["fail", "skip", "quarantine"] | Callable[[int, Exception], Any]
 _Receipt: TypeAlias = dict[str, Any]
 
 _LOCK_SECONDS = 30.0  # to wait for workers of a parent that was killed
@@ -86,11 +88,13 @@ class _Shards(Writer):
     def __init__(self, resume: bool, *args: Any, **options: Any) -> None:
         self._resume = resume
         self._lock: _Lock | None = None
-        # of shards that are being completed: number, records, samples left out, a sample and its hash
-        self._filled: list[tuple[int, int, list[list[Any]], tuple[int, Future[str]]]] = []
+        self._keeps = False  # on_error="quarantine"
+        # of shards that are being completed: receipt, a sample and its hash
+        self._filled: list[tuple[_Receipt, tuple[int, Future[str]]]] = []
         super().__init__(*args, **options)
 
     def _open_folder(self, replace: bool) -> tuple[str, bool]:
+        self._quarantine = Quarantine(self._out, self._shown)
         beside = os.path.join(os.path.dirname(self._out), f".{os.path.basename(self._out)}.new")
         while True:
             if replace and os.path.exists(os.path.join(beside, PACKING)):
@@ -121,7 +125,7 @@ class _Shards(Writer):
     def _settings(self) -> dict[str, Any]:
         assert self._layout is not None
         names = ("_shown", "_out", "_dir", "_wanted", "_classes", "_class_index", "_compress", "_align", "_keys", "_size",
-                 "_planned", "_provenance")  # fmt: skip
+                 "_planned", "_provenance", "_quarantine", "_keeps")  # fmt: skip
         return {**{name: self.__dict__[name] for name in names}, "_fields": list(self._layout.named)}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -134,32 +138,38 @@ class _Shards(Writer):
         """
         first, skipped = k * self._per_shard, list[list[Any]]()
         self._shard_count, self._count, self._in_shard = k, first, 0
+        if self._keeps:
+            self._quarantine.begin(k)
         try:
             if plan.is_columns and not plan.may_skip:
                 compared = self._fill_by_rows(k, plan, done)
             else:
                 compared = self._fill(k, plan, bad, done, skipped)
+            receipt = {"shard": k, "records": self._count - first, "skipped": skipped}
+            if self._keeps and skipped:
+                receipt["quarantine"] = self._quarantine.end()
             self._end_shard()
         except BaseException:
+            self._quarantine.close()
             if self._shard is not None:
                 self._shard.close()
                 self._shard = None
             raise
-        self._filled.append((k, self._count - first, skipped, compared))
+        self._filled.append((receipt, compared))
 
     def completed(self, most: int = 0) -> Iterator[_Receipt]:
         """Receipts of shards that are complete.  Waits until no more than ``most`` are not."""
         while self._filled and (len(self._filled) > most or self._finishing[0][2].done()):
-            k, records, skipped, (i, compared) = self._filled[0]
+            receipt, (i, compared) = self._filled[0]
             self._not_finite.clear()
             self._wait(len(self._finishing) - 1)
             del self._filled[0]
             self._published.clear()
+            k = receipt["shard"]
             state = os.stat(os.path.join(self._dir, shard_name(k)))
             yield {
-                "shard": k, "sha256": self._done.pop(k).hex(), "bytes": state.st_size, "mtime_ns": state.st_mtime_ns,
-                "records": records, "not_finite": dict(self._not_finite), "skipped": skipped,
-                "compared": [i, compared.result()],
+                **receipt, "sha256": self._done.pop(k).hex(), "bytes": state.st_size, "mtime_ns": state.st_mtime_ns,
+                "not_finite": dict(self._not_finite), "compared": [i, compared.result()],
             }  # fmt: skip
 
     def numbers(self, k: int, plan: _Plan) -> list[int]:
@@ -173,19 +183,24 @@ class _Shards(Writer):
               skipped: list[list[Any]]) -> tuple[int, Future[str]]:
         compared = None
         for at, (i, record, key, error) in enumerate(plan.prepared(self, plan.fetched(self.numbers(k, plan)))):
+            if error is None:
+                try:
+                    self.write(record, key)
+                except (StorageError, OutOfMemoryError, ClosedError):  # of the shard, not of the sample
+                    raise
+                except Exception as e:
+                    error, record = e, plan.given(record)
+            elif isinstance(error, MemoryError) or isinstance(error, OSError) and error.errno in _OF_THE_PROCESS:
+                raise _BadSample(i, error) from error
             if error is not None:
-                if isinstance(error, MemoryError) or isinstance(error, OSError) and error.errno in _OF_THE_PROCESS:
-                    raise _BadSample(i, error) from error
                 bad(i, error)
-                skipped.append([i, _text(error)])
-                continue
-            try:
-                self.write(record, key)
-            except (StorageError, OutOfMemoryError, ClosedError):  # of the shard, not of the sample
-                raise
-            except Exception as e:
-                bad(i, e)
-                skipped.append([i, _text(e)])
+                text, record_said = _text(error), f"record {self._count}"
+                if text.startswith(record_said):  # which will be another one, since this one is left out
+                    text = f"sample {i}{text.removeprefix(record_said)}"
+                skipped.append([i, text])
+                if self._keeps:
+                    self._quarantine.keep(i, key, error, text, _trace(error), record)
+                    error.__traceback__ = None  # or it grows, if the source raises one exception again
                 continue
             if compared is None:
                 compared = i, self._hash_of(k, record, key)
@@ -262,25 +277,38 @@ class _Shards(Writer):
             if lock.is_blank():
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(self._dir, PACKING))
+                    if self._quarantine.is_open:
+                        self._quarantine.remove()
             with contextlib.suppress(Error):
                 _core.remove_temps(self._dir)
         super().abort()
         if lock is not None:
             lock.close()
 
-    def seal(self, receipts: dict[int, _Receipt]) -> Dataset:
+    def seal(self, by_shard: dict[int, _Receipt]) -> Dataset:
         assert self._lock is not None
+        receipts = [by_shard[k] for k in sorted(by_shard)]
         self._shard_count = len(receipts)
-        self._count = sum(receipt["records"] for receipt in receipts.values())
+        self._count = sum(receipt["records"] for receipt in receipts)
         skipped = list[list[Any]]()
-        for k, receipt in sorted(receipts.items()):
-            self._done[k] = bytes.fromhex(receipt["sha256"])
+        for receipt in receipts:
+            self._done[receipt["shard"]] = bytes.fromhex(receipt["sha256"])
             skipped += receipt["skipped"]
             for name, (nan, infinite) in receipt["not_finite"].items():
                 counts = self._not_finite.setdefault(name, [0, 0])
                 counts[0] += nan
                 counts[1] += infinite
         self._list_skipped(sorted(skipped))
+        kept = ""
+        if not self._keeps:
+            if self._quarantine.forget():
+                warnings.warn(
+                    f"{self._quarantine.shown}: an earlier call with on_error='quarantine' was stopped, and what it had kept "
+                    "was removed, as this call does not keep any",
+                    stacklevel=stack_level(),
+                )
+        elif self._quarantine.publish(receipts, self._add_line):
+            kept = f"; what there is of them lies in {self._quarantine.shown}, and quarantine.jsonl there tells why"
         dataset = self.finish()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self._out, PACKING))
@@ -289,10 +317,17 @@ class _Shards(Writer):
             i, text = min(skipped)
             warnings.warn(
                 f"{self._shown}: {len(skipped):,} of {self._planned:,} samples were left out, and {SKIPPED} in it names "
-                f"each; the first is sample {i}: {text}",
+                f"each; the first is sample {i}: {text}{kept}",
                 stacklevel=stack_level(),
             )
         return dataset
+
+    def _add_line(self, line: dict[str, Any]) -> None:
+        assert self._lock is not None
+        try:
+            self._lock.add(line)
+        except OSError as e:
+            raise of_system(e, f"{self._shown}: {PACKING}") from None
 
     def _list_skipped(self, skipped: list[list[Any]]) -> None:
         path = os.path.join(self._dir, SKIPPED)
@@ -316,7 +351,7 @@ def _maker_of(settings: dict[str, Any]) -> _Shards:
 
 
 def _text(e: BaseException) -> str:
-    said = "".join(traceback.format_exception_only(e)).strip() if not isinstance(e, Error) else str(e)
+    said = _of_main("".join(traceback.format_exception_only(e)).strip()) if not isinstance(e, Error) else str(e)
     return shown(" ".join(said.split()))[:_TEXT_MAX]
 
 
@@ -410,6 +445,7 @@ def _lock_of(fd: Any) -> _Lock:
 def pack_shards(plan: _Plan, writer: _Shards, workers: int, on_error: OnError, start_method: str,
                 show_progress: _Progress) -> Dataset:
     """Make the shards that are missing, and seal."""
+    writer._keeps = on_error == "quarantine"
     job = _Job(plan, writer, workers, on_error, start_method, show_progress)
     with show_progress:
         job.run()
@@ -530,26 +566,23 @@ class _Job:
 
     def _take_over(self) -> None:
         writer, job = self.writer, self._description()
-        before, *receipts = self.lock.lines() or [None]
-        if before is not None and (not writer._resume or not receipts):
-            self._clear(set())
-            before = None
-        if before is None:
+        before, *lines = self.lock.lines() or [None]
+        receipts = [line for line in lines if "shard" in line]
+        anew = before is None or not writer._resume or not receipts
+        if not anew:
+            self._refuse_other_job(before, job, len(receipts))
+        if writer._keeps:
+            writer._quarantine.open(anew, [line["quarantine"] for line in lines if "shard" not in line])
+        elif anew:
+            writer._quarantine.forget()
+        if anew:
+            if before is not None:
+                self._clear(set())
             self.lock.clear()
             self.lock.add(job)
             return
-        different = [name for name in job if before.get(name) != job[name]]
-        if different:
-            name = different[0]
-            complete = f"{len(receipts)} complete shards"
-            raise ExistsError(
-                f"{writer._shown}: an earlier call was stopped there, and left {complete} with another {name}: "
-                f"{_differing(before.get(name), job[name])}. Call with the same arguments to go on, or with resume=False "
-                "to remove them and begin again",
-                "exists already",
-            )
         for receipt in receipts:
-            if self._is_whole(receipt) and not (receipt["skipped"] and self.on_error == "fail"):
+            if self._is_whole(receipt) and self._has_skipped(receipt):
                 self.receipts[receipt["shard"]] = receipt
         self._clear(set(self.receipts))
         kept = [self.receipts[k] for k in sorted(self.receipts)]
@@ -561,6 +594,23 @@ class _Job:
                 if callable(self.on_error):
                     self.on_error(i, RecordError(text, "bad argument"))
         self.finished = self.progress.first = sum(self._size(k) for k in self.receipts)
+
+    def _refuse_other_job(self, before: Any, job: dict[str, Any], count: int) -> None:
+        different = [name for name in job if before.get(name) != job[name]]
+        if different:
+            name = different[0]
+            complete = f"{count} complete shards"
+            raise ExistsError(
+                f"{self.writer._shown}: an earlier call was stopped there, and left {complete} with another {name}: "
+                f"{_differing(before.get(name), job[name])}. Call with the same arguments to go on, or with resume=False "
+                "to remove them and begin again",
+                "exists already",
+            )
+    def _has_skipped(self, receipt: _Receipt) -> bool:
+        """May the samples stay out that were left out of this shard, and has a quarantine what there is of them?"""
+        if not receipt["skipped"]:
+            return True
+        return self.writer._quarantine.has(receipt) if self.writer._keeps else self.on_error != "fail"
 
     def _is_whole(self, receipt: _Receipt) -> bool:
         """Is the shard what it was when it was complete?  One that was copied is hashed again."""
@@ -634,7 +684,7 @@ class _Job:
         kept = f"; the {len(self.receipts)} complete shards stay, and the same call goes on with them"
         error = RecordError(
             f"sample {i} of the source: {text or _text(e or Exception())}{kept if self.receipts else ''}. To leave out such "
-            "samples, say on_error='skip'",
+            "samples, say on_error='skip', or on_error='quarantine', which keeps what there is of them",
             "bad argument",
         )
         error.record = i
@@ -649,10 +699,7 @@ class _Job:
             self._complete(receipt)
 
     def _complete(self, receipt: _Receipt) -> None:
-        try:
-            self.lock.add(receipt)
-        except OSError as e:
-            raise of_system(e, f"{self.writer._shown}: {PACKING}") from None
+        self.writer._add_line(receipt)
         self.receipts[receipt["shard"]] = receipt
         self.finished += self._size(receipt["shard"])
 
@@ -868,7 +915,12 @@ def _packed(e: BaseException) -> bytes | None:
 
 
 def _trace(e: BaseException) -> str:
-    return shown_lines("".join(traceback.format_exception(e)))
+    return shown_lines(_of_main("".join(traceback.format_exception(e))))
+
+
+def _of_main(text: str) -> str:
+    """A script's own exceptions, as it knows them: a worker that was spawned has it as another module."""
+    return re.sub(r"^__main__\.", "", text.replace("__mp_main__", "__main__"), flags=re.MULTILINE)
 
 
 def shown_lines(text: str) -> str:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ._convert_files import Batch, ConvertError, File, Source, Values, is_text, names_of
+from ._images import MAGIC
 
 __all__ = ["ConvertError", "index"]
 
@@ -38,9 +39,6 @@ _PACKED = {"parquet": ("a Parquet file", "{!r}", "libshard"), "arrow": ("a file 
            "hdf5": ("a file of HDF5", "{!r}", "libshard"), "zarr": ("a group of Zarr", "{!r}", "libshard")}  # fmt: skip
 _READ_BY_SHARDPACK = {"webdataset": "images", "megatron": "tokens"}
 BAD, USAGE, IO, INTERRUPTED = 1, 2, 3, 130  # as shardpack's
-_MAGIC = re.compile(
-    rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n|RIFF....WEBP|GIF8|II\*\0|MM\0\*|....ftyp|BM....\0\0\0\0|P[56][ \t\r\n]", re.DOTALL
-)
 _LABELS = ("label", "labels", "class", "cls", "target", "y", "image/class/label")
 _RESERVED = ("path", "offset", "bytes", "key", "label")  # columns of the table
 _TEXT_BYTES = 1 << 16  # longer texts are not columns of a table
@@ -50,7 +48,7 @@ _TEXT_BYTES = 1 << 16  # longer texts are not columns of a table
 
 
 def _is_image(file: File, value: Any) -> bool:
-    return type(value) is tuple and _MAGIC.match(file.peek(value, 16)) is not None
+    return type(value) is tuple and MAGIC.match(file.peek(value, 16)) is not None
 
 
 def _choose_image(batch: Batch, key: str, values: Values, image: str | None) -> str:

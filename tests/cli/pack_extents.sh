@@ -192,11 +192,16 @@ run 0 "$PACK" images spoilt.csv -o kept --extents "${ARGS[@]}" --on-error quaran
 said "shardpack: 30 inputs = 29 written + 0 skipped + 1 quarantined + 0 failed"
 cmp "bad/$(cat key)" part
 
-# Keys of which one is the folder of another: each has its copy, whichever comes first.
+# Keys of which one is the folder of another, or has the name that a copy gets for that, or is too
+# long for a file: each has its copy, whichever comes first.
 mv part 1.part
 for i in 2 3 4; do printf 'no image %s' $i >$i.part; done
 cat 1.part 2.part 3.part 4.part >four.bin
-for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a" "quarantine.jsonl quarantine.jsonl/x a a/quarantine.jsonl"; do
+LONG=$(printf 'x%.0s' {1..240})
+for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a" "quarantine.jsonl quarantine.jsonl/x a a/quarantine.jsonl" \
+	"a/b a a.file d" "a/b a.file a a.file.file" "a.file/x a/b a d" "a.folder a a/b a.file" "a a.folder/b a/b d" \
+	"a.folder/b a a/b d" "quarantine.jsonl quarantine.jsonl/x quarantine.jsonl.file d" \
+	"$LONG $LONG/a $LONG/$LONG .tmp.b.0123456789abcdef"; do
 	# shellcheck disable=SC2086
 	set -- $keys
 	{
@@ -215,7 +220,8 @@ for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a" "quarantine.json
 			said "shardpack: 6 inputs = 2 written + 0 skipped + 4 quarantined + 0 failed"
 			for i in 1 2 3 4; do
 				found=0
-				for path in "bad4/${!i}" $(find bad4 -path "bad4/$(echo "${!i}" | sed 's,/,*/,g')*"); do
+				path=$(echo "${!i}" | sed "s,^\.tmp,tmp,; s,x\{180\}x*,${LONG:0:180}*,g; s,/,*/,g")
+				for path in $(find bad4 -path "bad4/$path*"); do
 					cmp -s "$path" $i.part && found=1
 				done
 				[ $found = 1 ] || die "no copy of ${!i}: $(find bad4)"

@@ -167,7 +167,7 @@ assert all(l["input"].startswith("odd/") and l["class"] == "odd" and l["reason"]
 # Another file of that name there is not overwritten.
 rm -rf q && echo other >bad/odd/truncated.jpg
 run 3 "$PACK" images odd -o q "${SIZE[@]}" --on-error quarantine --quarantine bad
-said "shardpack: odd/odd/truncated.jpg: the quarantine $(realpath bad) has another file of that name"
+said "shardpack: odd/odd/truncated.jpg: the quarantine $(realpath bad) has another file of that name; if an earlier run left it, move it away, or give another folder"
 [ "$(cat bad/odd/truncated.jpg)" = other ] || die "overwritten"
 
 # ---- --max-bad ----

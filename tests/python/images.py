@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``libshard.Image``: pixels are those of ``shardpack images``, and what goes wrong is named."""
 
+import json
 import os
 import pathlib
 import re
@@ -62,6 +63,24 @@ class Samples:
         if i == self.at:
             self.act()
         return {"image": self.data[i], "label": i}
+
+
+class UsedAgain:
+    """Yields samples whose images lie in the same memory."""
+
+    def __init__(self, rows):
+        self.rows, self.memory = rows, {"a": bytearray(1 << 16), "b": bytearray(1 << 16)}
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        sample = dict(self.rows[i])
+        for name, memory in self.memory.items():
+            if isinstance(sample.get(name), bytes):
+                memory[: len(sample[name])] = sample[name]
+                sample[name] = memoryview(memory)[: len(sample[name])]
+        return sample
 
 
 def schema(**options):
@@ -190,6 +209,38 @@ class Images(unittest.TestCase):
         for i in range(8):
             for name in ("a", "b", "n"):
                 self.assertEqual(bytes(ds[i][name]), bytes(want[i % 4][name]))
+
+    def test_what_a_quarantine_keeps(self):
+        """The bytes of the files, whichever part of a record is bad, and also if the source uses its memory again."""
+        data = [f.read_bytes() for f in self.files]
+        cut = data[1][:-40]  # of a PNG
+        kind = libshard.Image(resize=32, crop=24)
+        rows = [{"a": data[i % 4], "b": data[(i + 1) % 4], "n": i} for i in range(12)]
+        rows[2] = {"a": cut, "b": data[2], "n": 2}
+        rows[3] = {"a": data[2], "b": {"bytes": b"bad", "path": "x.jpg"}, "n": 3}
+        rows[4] = {"a": data[3], "b": data[0], "n": "no number"}
+        rows[6] = {"a": "a/path.jpg", "b": None, "n": 6}
+        rows[7] = {"a": data[0], "n": 7}
+        rows[8] = {"a": b"", "b": np.frombuffer(b"GIF8" + bytes(9), np.uint8), "n": 8}
+        want = {
+            2: ({"a": ("png", cut), "b": ("webp", data[2])}, {"n": 2}), 3: ({"a": ("webp", data[2]), "b": ("bin", b"bad")}, {"n": 3}),
+            4: ({"a": ("bmp", data[3]), "b": ("jpg", data[0])}, {"n": "no number"}), 6: ({}, {"a": "a/path.jpg", "b": None, "n": 6}),
+            7: ({"a": ("jpg", data[0])}, {"n": 7}), 8: ({"a": ("bin", b""), "b": ("gif", b"GIF8" + bytes(9))}, {"n": 8}),
+        }  # fmt: skip
+        for out, source, workers in (("k0", rows, 0), ("k2", rows, 2), ("ka", UsedAgain(rows), 0)):
+            with self.assertWarnsRegex(UserWarning, f"6 of 12 samples.* what there is of them lies in {out}.quarantine"):
+                libshard.pack(source, {"a": kind, "b": kind, "n": "i64"}, out, workers=workers, shard_records=5,
+                              on_error="quarantine")  # fmt: skip
+            text = pathlib.Path(f"{out}.quarantine/quarantine.jsonl").read_text()
+            lines = {line["sample"]: line for line in map(json.loads, text.splitlines())}
+            self.assertEqual({i: line["values"] for i, line in lines.items()}, {i: values for i, (_, values) in want.items()})
+            for i, (files, _) in want.items():
+                self.assertEqual(lines[i]["files"], {name: f"{i}/{name}.{ending}" for name, (ending, _) in files.items()})
+                for name, (_, given) in files.items():
+                    self.assertEqual(pathlib.Path(f"{out}.quarantine", lines[i]["files"][name]).read_bytes(), given, (i, name))
+            # once mended, they are samples again
+            mended = [{"a": (pathlib.Path(f"{out}.quarantine") / lines[4]["files"]["a"]).read_bytes(), "b": data[0], "n": 4}]
+            self.assertEqual(len(libshard.pack(mended, {"a": kind, "b": kind, "n": "i64"}, f"{out}-mended")), 1)
 
     def test_samples_that_wait(self):
         """Some are read while others are decoded, and no more than a few.  A source may use its memory again."""

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -643,7 +644,8 @@ class Workers(Base):
             self.assertEqual([r["x"][0] for r in ds], kept)
             lines = list(map(json.loads, pathlib.Path("ours/dataset.skipped").read_text().splitlines()))
             self.assertEqual([line["sample"] for line in lines], sorted(bad + wrong))
-            self.assertRegex(lines[2]["reason"], "field 'x'")
+            self.assertRegex(lines[2]["reason"], "^sample 20, field 'x'")
+            self.assertRegex(lines[3]["reason"], "^sample 21, field 'x'")
             self.check_sealed(more=["dataset.skipped"])
         self.assertEqual(len(ids), 1)
         self.assertEqual(sorted(os.listdir("ours")), [*shards("ours"), "dataset.manifest", "dataset.skipped"])
@@ -745,6 +747,392 @@ class Workers(Base):
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, before)
             self.check_nothing()
+
+
+# ---- samples that are kept in a quarantine ----
+
+KEPT = "ours.quarantine"
+HOSTILE = ["../x", "a/b", "", "a\0b", "n" * 300, "-rf", "item-0", "A", "a", "\udc80", "..", 7]
+
+
+class RaisesItems(dict):
+    def items(self):
+        raise KeyError("no items")
+
+
+class Bad(Source):
+    """Samples of each kind that cannot be packed."""
+
+    def __getitem__(self, i):
+        sample = super().__getitem__(i)
+        if i == 3:
+            raise Odd(1, 2)
+        if i == 25:
+            return {**sample, "x": sample["x"][:7]}
+        if i == 26:
+            return (i, b"bytes", np.float32(np.inf), [1, [2.5, None]])
+        if i == 27:
+            return {"x": b"\x89PNG\r\n\x1a\nxyz", "label": "c" * 2000}
+        if i == 28:
+            return {"x": np.array([{}]), "label": self}
+        if i == 57:
+            return {"x": "text", "label": np.int64(5)}
+        if i == 58:
+            return (*range(65),)
+        if i == 59:
+            return RaisesItems()
+        return sample
+
+
+BAD = [3, 25, 26, 27, 28, 57, 58, 59]
+
+
+class Quarantine(Base):
+    def setUp(self):
+        super().setUp()
+        for name in os.listdir("."):
+            if name.endswith(".quarantine"):
+                shutil.rmtree(name)
+        os.mkdir("died")
+
+    def new(self):
+        Quarantine.setUp(self)
+
+    def pack(self, source=None, **options):
+        with self.assertWarnsRegex(
+            UserWarning,
+            "samples were left out, and dataset.skipped in it names each; .*what there is of them lies in ours.quarantine",
+        ):
+            return pack(source or Bad(), **{"schema": "x:i32[300],label:i64", "on_error": "quarantine", **options})
+
+    def content(self, folder=KEPT):
+        """Each file and its bytes."""
+        found = {}
+        for path in pathlib.Path(folder).rglob("*"):
+            self.assertTrue(path.is_dir() or path.is_file())
+            if path.is_file():
+                found[str(path.relative_to(folder))] = path.read_bytes()
+        return found
+
+    def lines(self):
+        return {line["sample"]: line for line in map(json.loads, pathlib.Path(KEPT, "quarantine.jsonl").read_text().splitlines())}
+
+    def check_gone(self):
+        self.assertEqual([n for n in os.listdir(".") if n.endswith(".quarantine")], [])
+
+    def test_what_is_kept(self):
+        want = None
+        with self.assertWarns(UserWarning):
+            skipped = pack(Bad(), schema="x:i32[300],label:i64", on_error="skip").id
+        for workers, method in ((0, "spawn"), (None, "spawn"), (1, "spawn"), (3, "spawn"), (2, "fork")):
+            self.new()
+            ds = self.pack(workers=workers, start_method=method)
+            self.assertEqual(ds.id, skipped)
+            self.assertEqual([n for n in os.listdir(".") if n.endswith(".quarantine")], [KEPT])
+            found = self.content()
+            want = want or found
+            self.assertEqual(found, want)
+        lines = self.lines()
+        self.assertEqual(list(lines), BAD)
+        names = ["sample", "key", "reason", "message", "files", "values", "not_kept", "traceback"]
+        self.assertEqual({tuple(line) for line in lines.values()}, {tuple(names)})
+        listed = [name for line in lines.values() for name in line["files"].values()]
+        self.assertEqual(sorted(listed), sorted(set(found) - {"quarantine.jsonl"}))
+        by_sample = list(map(json.loads, pathlib.Path("ours/dataset.skipped").read_text().splitlines()))
+        self.assertEqual({s["sample"]: s["reason"] for s in by_sample}, {i: line["message"] for i, line in lines.items()})
+        # what the source raised, also if it cannot be pickled
+        self.assertEqual((lines[3]["reason"], lines[3]["files"], lines[3]["values"]), ("Odd", {}, {}))
+        self.assertRegex(lines[3]["traceback"], r"(?s)^Traceback.*in __getitem__\n.*raise Odd\(1, 2\).*Odd: 1 and 2$")
+        # arrays, bytes, text, numbers
+        self.assertEqual((lines[25]["files"], lines[25]["values"]), ({"x": "25/x.npy"}, {"label": 1}))
+        np.testing.assert_array_equal(np.load(f"{KEPT}/25/x.npy", allow_pickle=False), np.arange(25, 32, dtype="i4"))
+        self.assertEqual(lines[27]["files"], {"x": "27/x.png", "label": "27/label.txt"})
+        self.assertEqual((found["27/x.png"], found["27/label.txt"]), (b"\x89PNG\r\n\x1a\nxyz", b"c" * 2000))
+        self.assertEqual((lines[57]["files"], lines[57]["values"]), ({}, {"x": "text", "label": 5}))
+        # samples that are not dicts
+        self.assertEqual((lines[26]["files"], found["26/1.bin"]), ({"1": "26/1.bin"}, b"bytes"))
+        self.assertEqual(lines[26]["values"], {"0": 26, "2": "inf", "3": [1, [2.5, None]]})
+        self.assertEqual(lines[58]["values"], {"sample": [*range(65)]})
+        # what cannot be kept without pickle is named
+        self.assertRegex(lines[28]["not_kept"]["x"], "a value of type ndarray; ValueError: Object arrays cannot be saved")
+        self.assertRegex(lines[28]["not_kept"]["label"], "a value of type Bad; TypeError: it is not a number, a text, bytes or an array")
+        self.assertRegex(lines[59]["not_kept"]["sample"], "a value of type RaisesItems; KeyError: 'no items'")
+
+    def test_names_that_could_leave_the_folder(self):
+        """Of a sample without a key, before the schema chooses its items."""
+        self.pack([{"x": 0, "id": "a"}, {name: bytes([place]) for place, name in enumerate(HOSTILE)}], schema="x:i64", key="id")
+        found, (line,) = self.content(), self.lines().values()
+        self.assertEqual(list(line["files"]), [str(name) for name in HOSTILE])
+        self.assertEqual([found[name] for name in line["files"].values()], [bytes([i]) for i in range(len(HOSTILE))])
+        self.assertTrue(all(re.fullmatch(r"1/[A-Za-z0-9_.-]{1,60}\.bin", name) for name in line["files"].values()))
+        self.assertEqual(len(found), 1 + len(HOSTILE))
+
+    def test_rows_of_columns_and_hostile_keys(self):
+        x, keys = list(range(COUNT)), [f"row {i}" for i in range(COUNT)]
+        x[57], keys[57], keys[23] = "none", "../../out", "a\0b"
+        keys[60] = "k" * 5000
+        want = None
+        for workers in (0, 2):
+            self.new()
+            self.pack({"x": x, "id": keys}, workers=workers, schema="x:i32", key="id", order="shuffle", seed=5)
+            want = want or self.content()
+            self.assertEqual((self.content(), list(want)), (want, ["quarantine.jsonl"]))
+        lines = self.lines()
+        self.assertEqual({i: (line["key"], line["values"]) for i, line in lines.items()},
+                         {57: ("../../out", {"x": "none"}), 23: ("a\0b", {"x": 23}), 60: ("k" * 5000, {"x": 60})})  # fmt: skip
+        # in the order of the records, which is that of shards
+        order = [i for i in libshard._core.shuffle(5, COUNT, 0, COUNT).tolist() if i in lines]
+        self.assertEqual(list(lines), order)
+
+    def test_one_exception_that_is_raised_again(self):
+        """Its traceback is that of one sample."""
+        with self.assertWarns(UserWarning):
+            pack(NoItem(), workers=0, schema="x:i32[300],label:i64", on_error="quarantine")
+        traces = {line["traceback"] for line in self.lines().values()}
+        self.assertEqual((len(self.lines()), len(traces)), (50, 1))
+
+    def test_nothing_is_left_out(self):
+        want = pack(Source(), "theirs").id
+        for workers in (0, 2):
+            self.assertEqual(pack(Source(), workers=workers, on_error="quarantine", replace=bool(workers)).id, want)
+            self.check_gone()
+        self.new()
+        with self.assertRaisesRegex(libshard.RecordError, "none of the 10 samples of shard 0 can be packed"):
+            pack(Source(bad=range(COUNT)), workers=0, schema="x:i32[300],label:i64", on_error="quarantine")
+        self.check_nothing()
+        self.check_gone()
+
+    def test_a_folder_of_another_call_is_left_alone(self):
+        self.pack()
+        before = self.content()
+        os.unlink("calls")
+        for options in ({"replace": True}, {"out": "ours/"}):
+            if not options.get("replace"):
+                shutil.rmtree("ours")
+            with self.assertRaisesRegex(
+                libshard.ExistsError, "^ours.quarantine: holds samples that an earlier call left out.*move it away or remove it"
+            ):
+                pack(Bad(), **{"schema": "x:i32[300],label:i64", "on_error": "quarantine", **options})
+            self.assertEqual((calls(), self.content()), (collections.Counter(), before))
+            self.assertEqual([n for n in os.listdir(".") if n.startswith(".ours")], [])
+        self.check_nothing()
+        # other calls do not touch it either
+        with self.assertWarns(UserWarning):
+            pack(Bad(), schema="x:i32[300],label:i64", on_error="skip")
+        self.assertEqual(self.content(), before)
+        shutil.rmtree(KEPT)
+        os.symlink("died", KEPT)
+        with self.assertRaisesRegex(libshard.ExistsError, "^ours.quarantine: holds"):
+            pack(Bad(), on_error="quarantine", replace=True)
+        os.unlink(KEPT)
+        os.mkdir(KEPT)
+        self.pack(replace=True)
+        self.assertEqual(self.content(), before)
+        # what looks like the beginning of one, and is not
+        self.new()
+        os.mkdir(".ours.quarantine")
+        pathlib.Path(".ours.quarantine/notes").touch()
+        with self.assertRaisesRegex(libshard.ExistsError, r"\.ours\.quarantine: holds 'notes', which is not of a quarantine"):
+            pack(Bad(), on_error="quarantine")
+        self.assertEqual(os.listdir(".ours.quarantine"), ["notes"])
+        pack(Source(), on_error="skip")
+        self.assertEqual(os.listdir(".ours.quarantine"), ["notes"])
+        shutil.rmtree(".ours.quarantine")
+
+    def test_a_name_that_leaves_no_room(self):
+        name = "n" * 248
+        with self.assertRaisesRegex(libshard.StorageError, "n.quarantine: cannot be made, first as .n") as caught:
+            pack(Bad(), name, on_error="quarantine")
+        self.assertEqual(caught.exception.errno, errno.ENAMETOOLONG)
+        self.assertEqual(len(pack(Source(), name)), COUNT)
+        shutil.rmtree(name)
+
+    def test_a_worker_that_dies(self):
+        pathlib.Path("died/before").touch()
+        self.pack(Dies(bad=[22, 57]))
+        want = self.content()
+        self.new()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            pack(Dies(bad=[22, 57]), schema="x:i32[300],label:i64", on_error="quarantine")
+        self.assertRegex(str(told[0].message), "they are done once more")
+        self.assertEqual(list(self.lines()), [22, 57])
+        self.assertEqual(self.content(), want)
+        self.check_sealed(more=["dataset.skipped"])
+
+    def test_what_a_dead_process_left_is_not_taken(self):
+        """A sample that was bad once, and is good when its shard is made again."""
+        os.makedirs(".ours.quarantine/4")
+        pathlib.Path(".ours.quarantine/4/x.npy").touch()
+        pathlib.Path(".ours.quarantine/00000.jsonl").write_text('{"sample": 4}\n')
+        with mock.patch("libshard._quarantine.Quarantine.remove", lambda self: False):  # as if a call went on
+            self.pack()
+        self.assertEqual(list(self.lines()), BAD)
+        self.assertNotIn("4/x.npy", self.content())
+        self.assertEqual([n for n in os.listdir(KEPT) if n.endswith(".jsonl")], ["quarantine.jsonl"])
+
+    def stop_at(self, place, **options):
+        """A call that ends before shard ``place`` is made."""
+        real = _workers._Shards.fill
+
+        def fill(self, k, *args):
+            if k == place:
+                raise KeyboardInterrupt
+            real(self, k, *args)
+
+        with mock.patch.object(_workers._Shards, "fill", fill), self.assertRaises(KeyboardInterrupt):
+            pack(Bad(), workers=0, **{"schema": "x:i32[300],label:i64", "on_error": "quarantine", **options})
+
+    def test_a_call_that_goes_on(self):
+        self.pack()
+        want = self.content()
+        for replace in (False, True):
+            self.new()
+            if replace:
+                pack(rows(9), workers=0)
+            self.stop_at(6, replace=replace)
+            self.assertEqual(self.receipts(".ours.new" if replace else "ours"), set(range(6)))
+            self.assertFalse(os.path.exists(KEPT))
+            os.unlink("calls")
+            self.pack(replace=replace)
+            self.assertEqual(self.content(), want)
+            # one sample of each shard that was taken over is compared
+            self.assertEqual(sum(calls()[i] for i in range(60)), 6)
+            self.check_sealed(more=["dataset.skipped"])
+
+    def test_a_call_that_goes_on_after_something_was_lost(self):
+        self.pack()
+        want = self.content()
+        for lost in ("25/x.npy", "00002.jsonl", ""):
+            self.new()
+            self.stop_at(6)
+            path = os.path.join(".ours.quarantine", lost)
+            shutil.rmtree(path) if not lost else os.unlink(path)
+            os.unlink("calls")
+            self.pack()
+            self.assertEqual(self.content(), want)
+            self.assertEqual(calls()[21], 1)  # its shard was made again
+
+    def test_a_kill_between_the_folder_and_the_dataset(self):
+        self.pack()
+        want = self.content()
+        for replace in (False, True):
+            self.new()
+            if replace:
+                pack(rows(9), workers=0)
+            with mock.patch.object(_workers._Shards, "finish", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+                pack(Bad(), workers=0, schema="x:i32[300],label:i64", on_error="quarantine", replace=replace)
+            self.assertEqual(self.content(), want)
+            self.pack(replace=replace)
+            self.assertEqual(self.content(), want)
+            self.check_sealed(more=["dataset.skipped"])
+            self.assertEqual([n for n in os.listdir(".") if n.startswith(".ours")], [])
+        # another one that came in its place meanwhile is not taken for it
+        self.new()
+        with mock.patch.object(_workers._Shards, "finish", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            pack(Bad(), workers=0, schema="x:i32[300],label:i64", on_error="quarantine")
+        pathlib.Path(KEPT, "quarantine.jsonl").write_text("{}\n")
+        with self.assertRaisesRegex(libshard.ExistsError, "^ours.quarantine: holds"):
+            pack(Bad(), schema="x:i32[300],label:i64", on_error="quarantine")
+
+    def test_one_that_appears_meanwhile_is_left_alone(self):
+        class Meanwhile(Bad):
+            def __getitem__(self, i):
+                if i == 99:
+                    os.makedirs(KEPT + "/theirs")
+                return super().__getitem__(i)
+
+        Meanwhile.__qualname__ = "Bad"
+        with self.assertRaisesRegex(libshard.ExistsError, "^ours.quarantine: holds samples that an earlier call left out"):
+            pack(Meanwhile(), workers=0, schema="x:i32[300],label:i64", on_error="quarantine")
+        self.assertEqual(os.listdir(KEPT), ["theirs"])
+        os.rename(KEPT, "died/theirs")
+        os.unlink("calls")
+        self.pack()
+        self.assertEqual(sum(calls().values()), 10)  # one sample of each shard is compared
+        self.check_sealed(more=["dataset.skipped"])
+
+    def test_the_next_call_has_another_on_error(self):
+        self.pack()
+        want, id_ = self.content(), libshard.open("ours").id
+        # skip first: the shards with bad samples are made again, so that these are kept
+        self.new()
+        self.stop_at(6, on_error="skip")
+        self.assertFalse(os.path.exists(".ours.quarantine"))
+        self.pack()
+        self.assertEqual(self.content(), want)
+        # then skip, or a function: nothing is kept, and a warning says so
+        for on_error in ("skip", lambda i, e: None):
+            self.new()
+            self.stop_at(6)
+            with self.assertWarnsRegex(UserWarning, "an earlier call with on_error='quarantine' .*had kept was removed"):
+                ds = pack(Bad(), workers=0, schema="x:i32[300],label:i64", on_error=on_error)
+            self.assertEqual(ds.id, id_)
+            self.check_gone()
+        # anew: what was kept is removed with the shards
+        self.new()
+        self.stop_at(6)
+        pack(Source(), schema="x:i32[300],label:i64", resume=False)
+        self.check_gone()
+
+    def test_kills_at_random_moments(self):
+        kills, seed = int(os.environ.get("KILLS", "4")), int(os.environ.get("SEED", time.time_ns() % 10**6))
+        print(f"{kills} kills, seed {seed}", flush=True)
+        rng = random.Random(seed)
+        text = "warnings.simplefilter('ignore')\npack(Bad(seconds=0.004), schema='x:i32[300],label:i64', on_error='quarantine')"
+        self.assertEqual(self.in_child(text).communicate(timeout=600)[1], "")
+        want = self.content()
+        done = 0
+        while done < kills:
+            self.new()
+            while not os.path.exists("ours/dataset.manifest"):
+                before = sum(calls().values())
+                child = self.in_child(text)
+                if done < kills:
+                    most = before + rng.randrange(COUNT)
+                    while sum(calls().values()) < most and child.poll() is None:
+                        time.sleep(0.005)
+                    child.kill()
+                    done += 1
+                _, said = child.communicate(timeout=600)
+                self.assertIn(child.returncode, (0, -signal.SIGKILL), said)
+            self.assertEqual(self.content(), want, f"seed {seed}")
+            self.assertEqual([n for n in os.listdir(".") if n.startswith(".ours")], [])
+
+    def test_the_disk_is_full(self):
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        for workers in (0, 1):
+            self.new()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, before[1]))
+            try:
+                with self.assertRaisesRegex(
+                    libshard.StorageError, "^ours.quarantine: sample 57 cannot be kept there; complete shards stay.*: File too large"
+                ) as caught:
+                    pack(Large(), workers=workers, schema="x:i32[300],label:i64", on_error="quarantine")
+                self.assertEqual(caught.exception.errno, errno.EFBIG)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            self.assertFalse(os.path.exists(KEPT))
+            self.pack(Large(), workers=workers)
+            self.assertEqual(list(self.lines()), [57])
+            self.assertEqual(np.load(KEPT + "/57/x.npy").shape, (1 << 16,))
+
+
+class NoItem(Source):
+    error = KeyError("always the same")
+
+    def __getitem__(self, i):
+        if i % 2:
+            raise self.error
+        return super().__getitem__(i)
+
+
+class Large(Source):
+    def __getitem__(self, i):
+        return {**super().__getitem__(i), **({"x": np.zeros(1 << 16, "i4")} if i == 57 else {})}
 
 
 # ---- sources that cannot be divided ----

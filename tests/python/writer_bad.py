@@ -439,8 +439,10 @@ class BadUse(Case):
         self.assertRegex(error.__notes__[0], "ours: [1-4] complete shards were removed.*on_error='skip'.*catch RecordError")
         error = self.refuse("text:text[<=64]", rows, "record 9", shard_records=20)
         self.assertFalse(hasattr(error, "__notes__"))
-        with self.assertRaisesRegex(TypeError, "libshard.pack has no option quarantine=; there are names, .*compress"):
-            libshard.pack(rows, None, "ours", quarantine=True)
+        with self.assertRaisesRegex(TypeError, "libshard.pack has no option folds=; there are names, .*compress"):
+            libshard.pack(rows, None, "ours", folds=True)
+        with self.assertRaisesRegex(TypeError, "has no option quarantine=: on_error='quarantine' keeps bad samples"):
+            libshard.pack(rows, None, "ours", quarantine="bad")
 
     def test_a_column_that_is_indexed_by_labels(self):
         class Series:  # as that of pandas, whose rows were shuffled

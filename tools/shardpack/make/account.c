@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "libshard/base/words.h"
+#include "shard_pack.h"
 #include "tools/common/json_out.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -370,30 +372,70 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-#define LIST_NAME "quarantine.jsonl" /* no copy is called so */
+#define LIST_NAME	"quarantine.jsonl" /* no copy is called so */
+#define TEMP_PREFIX	".tmp."
+#define PART_BYTES_MAX	200 /* of a path; .file, .folder and a temporary name have room behind it */
+#define PART_BYTES_CUT	180
+#define PART_HASH_BYTES 8
+#define FILE_ENDING	".file"
+#define FOLDER_ENDING	".folder"
+
+static bool ends_with(const char *text, size_t bytes, const char *ending)
+{
+	return bytes >= strlen(ending) && !memcmp(text + bytes - strlen(ending), ending, strlen(ending));
+}
+
+/*
+ * The name of a part of a path: itself, unless it is too long for a file system, or could be taken
+ * for the temporary file of a killed run.  Then its hash ends it.
+ */
+static char *name_of_part(const char *part, size_t bytes)
+{
+	bool is_temp = !strncmp(part, TEMP_PREFIX, sizeof(TEMP_PREFIX) - 1);
+	size_t n = bytes > PART_BYTES_CUT ? PART_BYTES_CUT : bytes;
+	char hex[2 * PART_HASH_BYTES + 1];
+	uint8_t hash[32];
+
+	if (bytes <= PART_BYTES_MAX && !is_temp)
+		return xstrndup(part, bytes);
+	while (n < bytes && n && ((uint8_t)part[n] & 0xc0) == 0x80) /* not in the middle of a character */
+		n--;
+	shard_sha256(part, bytes, hash);
+	hex_from_bytes(hex, hash, PART_HASH_BYTES);
+	return xasprintf("%.*s-%s", (int)n - is_temp, part + is_temp, hex);
+}
 
 /*
  * Where the copy goes; its folders are there then.  Keys of a table may be `a` and `a/b`: the one
- * that comes later, which may be any, goes to `a.file`, or `a.folder/b`.  NULL with errno.
+ * that comes later, which may be any, goes to `a.file`, or `a.folder/b`.  *may_meet says whether
+ * the copy of another key may have that name.  NULL with errno.
  */
-static char *make_target(const char *quarantine, const char *path)
+static char *make_target(const char *quarantine, const char *path, bool *may_meet)
 {
-	char *target = xstrdup(quarantine), *next;
+	char *target = xstrdup(quarantine), *name, *next;
 	bool ok = true, is_list = !strncmp(path, LIST_NAME "/", sizeof(LIST_NAME));
-	int n;
+	size_t n;
 
-	for (; ok && path[n = (int)strcspn(path, "/")]; path += n + 1, is_list = false) {
-		next = xasprintf("%s/%.*s", target, n, path);
+	*may_meet = ends_with(path, strlen(path), FILE_ENDING);
+	for (; ok && path[n = strcspn(path, "/")]; path += n + 1, is_list = false) {
+		*may_meet |= ends_with(path, n, FOLDER_ENDING);
+		name = name_of_part(path, n);
+		next = xasprintf("%s/%s", target, name);
 		ok = is_list || files_make_dir(next);
-		if (ok && (is_list || !is_folder(next))) {
-			free(next);
-			next = xasprintf("%s/%.*s.folder", target, n, path);
+		for (; ok && (is_list || !is_folder(next)); is_list = false) {
+			free(target);
+			target = next;
+			next = xasprintf("%s" FOLDER_ENDING, target);
 			ok = files_make_dir(next);
+			*may_meet = true;
 		}
+		free(name);
 		free(target);
 		target = next;
 	}
-	next = ok ? xasprintf("%s/%s", target, path) : NULL;
+	name = ok ? name_of_part(path, n) : NULL;
+	next = ok ? xasprintf("%s/%s", target, name) : NULL;
+	free(name);
 	free(target);
 	return next;
 }
@@ -401,8 +443,8 @@ static char *make_target(const char *quarantine, const char *path)
 bool quarantine_keep(const char *quarantine, const char *path, const void *bytes, size_t size, char *message,
 		     size_t message_bytes)
 {
-	char *target = make_target(quarantine, path), *file;
-	bool ok = false, is_list = !strcmp(path, LIST_NAME);
+	bool ok, may_meet, taken = !strcmp(path, LIST_NAME);
+	char *target = make_target(quarantine, path, &may_meet), *file;
 	struct shard_error err;
 	int rc = SHARD_E_EXISTS;
 
@@ -410,20 +452,25 @@ bool quarantine_keep(const char *quarantine, const char *path, const void *bytes
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", strerror(errno));
 		return false;
 	}
-	if (!is_list)
-		rc = shard_publish(target, bytes, size, 0, &err);
-	if (is_list || (rc != SHARD_OK && is_folder(target))) {
-		file = xasprintf("%s.file", target);
+	for (;;) {
+		if (!taken)
+			rc = shard_publish(target, bytes, size, 0, &err);
+		ok = !taken && (rc == SHARD_OK || (rc == SHARD_E_EXISTS && files_has_bytes(target, bytes, size)));
+		if (ok || !(taken || is_folder(target) || (rc == SHARD_E_EXISTS && may_meet)))
+			break;
+		file = xasprintf("%s" FILE_ENDING, target);
 		free(target);
 		target = file;
-		rc = shard_publish(target, bytes, size, 0, &err);
+		taken = false;
+		may_meet = true;
 	}
-	if (rc == SHARD_OK || (rc == SHARD_E_EXISTS && files_has_bytes(target, bytes, size)))
-		ok = true;
-	else if (rc != SHARD_E_EXISTS)
+	if (!ok && rc != SHARD_E_EXISTS)
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", err.message);
-	else
-		snprintf(message, message_bytes, "the quarantine %s has another file of that name", quarantine);
+	else if (!ok)
+		snprintf(message, message_bytes,
+			 "the quarantine %s has another file of that name; if an earlier run left it, move it away, "
+			 "or give another folder",
+			 quarantine);
 	free(target);
 	return ok;
 }
