@@ -47,6 +47,8 @@ class TableFile(SourceFile):
         self.shown = path
         self.handle: Any = None  # a ParquetFile, a reader of record batches, or a list of these
         self.pid = 0
+        if os.path.isdir(path):
+            refuse(f"{path}: is a folder, and pack() reads one file", "give pyarrow.dataset.dataset(path).to_table()")
         with _reading(path):
             self.said = self.state()
         handle = self.open()
@@ -81,9 +83,29 @@ class TableFile(SourceFile):
                     self.handle = pyarrow.ipc.open_file(mapped)
                 else:  # datasets of Hugging Face are streams
                     table = pyarrow.ipc.open_stream(mapped).read_all()
+                    self._check_end(mapped)
                     self.handle = table.to_batches() or [pyarrow.RecordBatch.from_pylist([], table.schema)]
             self.pid = os.getpid()
         return self.handle
+
+    def _check_end(self, mapped: Any) -> None:
+        """A stream of which all has been read ends with a mark, and the file ends there, too."""
+        end, size = mapped.tell(), mapped.size()
+        if end < size:
+            refuse(
+                f"{self.shown}: has {size - end:,} bytes behind the end of its stream, perhaps a second one",
+                "read each stream with pyarrow.ipc.open_stream(), and give pyarrow.concat_tables() of them",
+            )
+        mark = b"\xff\xff\xff\xff\0\0\0\0"
+        mapped.seek(0)
+        is_old = mapped.read(4) != mark[:4]  # before Arrow 0.15 the mark was zeros, as the end of a column may be
+        mapped.seek(size - len(mark))
+        if mapped.read() != mark and not is_old:
+            refuse(
+                f"{self.shown}: its stream has no mark at its end, so it may be cut, or its writer was stopped, and rows "
+                "may be missing",
+                "compare the file with its original; if it is whole, give pyarrow.ipc.open_stream(path).read_all()",
+            )
 
     def release(self) -> None:
         self.handle = None

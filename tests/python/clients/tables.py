@@ -248,6 +248,32 @@ class Tables(unittest.TestCase):
         with self.assertRaisesRegex(libshard.NotFoundError, "none.parquet"):
             self.pack("none.parquet")
 
+    def test_a_stream_of_which_a_part_would_be_read(self):
+        """pyarrow reads the first of two streams, or those batches that are there, and says nothing."""
+        table = pa.table({"x": np.arange(20)})
+        for legacy in False, True:
+            options = pa.ipc.IpcWriteOptions(use_legacy_format=legacy)
+            sink, ends = pa.BufferOutputStream(), []
+            with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+                for rows in table.slice(0, 10), table.slice(10):
+                    writer.write_table(rows)
+                    ends.append(sink.tell())
+            whole = sink.getvalue().to_pybytes()
+            path = pathlib.Path("part.arrow")
+            path.write_bytes(whole)
+            self.assertEqual(len(self.pack("part.arrow")), 20)  # the control
+            path.write_bytes(whole + whole)
+            self.refuse("part.arrow", f"has {len(whole):,} bytes behind the end of its stream.*give pyarrow.concat_tables")
+            for end, rows in zip(ends, (10, 20), strict=True) if not legacy else ():  # whose mark is not to be told from zeros
+                path.write_bytes(whole[:end])
+                self.assertEqual(len(pa.ipc.open_stream(whole[:end]).read_all()), rows)
+                self.refuse("part.arrow", "has no mark at its end, so it may be cut.*if it is whole, give pyarrow")
+
+    def test_a_folder_that_is_called_like_a_file(self):
+        os.mkdir("spark.parquet")
+        pyarrow.parquet.write_table(pa.table({"x": np.arange(3)}), "spark.parquet/part-0.parquet")
+        self.refuse("spark.parquet", r"spark.parquet: is a folder, and pack.. reads one file; give pyarrow.dataset.dataset.path.")
+
     def written(self, table, rows):
         """Files of it: Parquet in row groups, Arrow in record batches, and a stream of these."""
         pyarrow.parquet.write_table(table, "groups.parquet", row_group_size=rows)
