@@ -39,7 +39,7 @@ class _Arrays(SourceFile):
         self.pid = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.group)
+        return type(self), (self.path, self.group)  # the parent looks whether it has changed
 
     def __str__(self) -> str:
         return self.path + (f", group {show(self.group)}" if self.group.strip("/") else "")
@@ -76,6 +76,10 @@ class _Arrays(SourceFile):
     def names(self) -> dict[str, bool]:
         """What is in the group; True for arrays."""
         raise NotImplementedError
+
+    def paths(self, names: list[str]) -> list[str]:
+        """Where these arrays lie."""
+        return [self.path]
 
     def texts(self, array: Any) -> list[Any] | None:
         """All values of an array of texts or bytes; None of numbers."""
@@ -156,6 +160,9 @@ class _Zarr(_Arrays):
 
     def names(self) -> dict[str, bool]:
         return {name: hasattr(item, "shape") for name, item in self.open().members()}
+
+    def paths(self, names: list[str]) -> list[str]:
+        return [os.path.join(self.path, self.group.strip("/"), name) for name in names]
 
     def texts(self, array: Any) -> list[Any] | None:
         return array[:].tolist() if array.dtype.kind in "USTO" else None
@@ -307,6 +314,11 @@ def _pack(file: _Arrays, source: Any, schema: SchemaLike | None, key: Any, image
         refuse(f"{file}: {show(inner[0])} is a group in it, and records come of the arrays of one group", remedy)
     if not names:
         refuse(f"{file}: has no arrays", "give the path of a group that has some")
+    file.places = file.paths(names)
+    try:
+        file.said = file.state()
+    except OSError as e:  # a link that leads nowhere
+        file.fail(e, os.path.relpath(e.filename, file.path))
     lengths = {name: group[name].shape[0] if group[name].shape else None for name in names}
     single = [name for name, length in lengths.items() if length is None]
     if single:

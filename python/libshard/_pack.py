@@ -190,6 +190,7 @@ def _pack(plan: _Plan, out: str | os.PathLike[str], classes: Iterable[str] | Non
             return dataset
         with shown_progress:
             plan.write_to(writer, shown_progress)
+        plan.check_file()
         if not is_named:
             plan.warn_of_inner_classes(writer)
         plan.warn_of_batches(writer)
@@ -269,6 +270,11 @@ class _Plan:
         self.features = features if isinstance(features, Mapping) else {}
         self.held = False  # a sample that cannot be copied waits to be written
         self.schema = _with_features(schema, self.features)
+
+    def check_file(self) -> None:
+        """After all has been read."""
+        if self.file is not None:
+            self.file.check()
 
     def _count(self) -> int | None:
         if self.is_columns:

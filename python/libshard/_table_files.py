@@ -16,7 +16,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
-from ._errors import MismatchError, of_system
+from ._errors import of_system
 from ._schema import Stored
 from ._tables import SourceFile, arrow_column, files_of, refuse, refuse_nulls
 
@@ -71,8 +71,7 @@ class TableFile(SourceFile):
         if self.handle is not None and self.pid == os.getpid():
             return self.handle
         with _reading(self.shown) as pyarrow:
-            if self.state() != self.said:
-                raise MismatchError(f"{self.shown}: was changed while it is packed; call pack() again", "changed")
+            self.check()
             if self.path.lower().endswith(".parquet"):
                 self.handle = pyarrow.parquet.ParquetFile(self.path)
             else:

@@ -8,6 +8,7 @@ are a line in the provenance of each shard: ``columns float64 ["x", "y"]``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -41,21 +42,40 @@ class Packed(NamedTuple):
 
 
 class SourceFile:
-    """A file or folder that a source reads."""
+    """A file or folder that a source reads, and that must not change until all is packed."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
+        self.places = [self.path]  # of it, what is read
+        self.said: list[Any] = []  # state() before it was read
 
     def release(self) -> None:
         """Close what is open, before this process forks."""
 
-    def state(self) -> list[int]:
-        """Files, their bytes and the time of the newest: if it has changed, so have samples perhaps."""
-        places = [self.path]
-        for folder, _, names in os.walk(self.path):
-            places += [os.path.join(folder, name) for name in names]
-        states = [os.stat(place) for place in places if not os.path.isdir(place)]
-        return [len(states), sum(s.st_size for s in states), max((s.st_mtime_ns for s in states), default=0)]
+    def state(self) -> list[Any]:
+        """Files, their bytes, and a hash of the size and the time of each: if it has changed, so have samples perhaps."""
+        files = [*self.places]
+        for place in self.places:
+            for folder, _, names in os.walk(place):
+                files += [os.path.join(folder, name) for name in names]
+        states = [(name, os.stat(name)) for name in sorted(files) if not os.path.isdir(name)]
+        said = hashlib.sha256()
+        for name, s in states:
+            said.update(f"{os.path.relpath(name, self.path)}\0{s.st_size} {s.st_mtime_ns}\n".encode(errors="surrogateescape"))
+        return [len(states), sum(s.st_size for _, s in states), said.hexdigest()]
+
+    def check(self) -> None:
+        """Refuse what was read if a file has changed meanwhile: records may be of both versions."""
+        try:
+            is_same = self.state() == self.said
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise MismatchError(
+                f"{self.path}: was changed while it was packed; call pack() again when nothing writes it any more, with "
+                "workers= also with resume=False",
+                "changed",
+            )
 
 
 class _Wide:

@@ -411,6 +411,7 @@ def pack_shards(plan: _Plan, writer: _Shards, workers: int, on_error: OnError, s
     job = _Job(plan, writer, workers, on_error, start_method, show_progress)
     with show_progress:
         job.run()
+    plan.check_file()
     return writer.seal(job.receipts)
 
 
@@ -512,7 +513,7 @@ class _Job:
             "length": self.count,
             "schema": [dataclasses.asdict(f) for f in writer._layout.named],
             "source": type(plan.source).__qualname__,
-            "files of the source": plan.file and plan.file.state(),
+            "files of the source": plan.file and plan.file.said,
             "names": plan.names,
             "key": plan.key if plan.key is None or isinstance(plan.key, str) else "a function",
             "classes": writer._classes,

@@ -388,6 +388,31 @@ class Files(Case):
                 ds = self.pack("a.h5", on_error="skip")
             self.assertEqual(ds.column("x").tolist(), np.delete(rows["x"], slice(40, 50), 0).tolist())
 
+    def test_a_file_that_changes_while_it_is_packed(self):
+        """Records of both versions would be one dataset.  A change may bring an older time, as `cp -p` does."""
+        pyarrow.parquet.write_table(pa.table({"x": np.arange(N)}), "a.parquet")
+        self.zarr({"x": np.arange(N), "y": np.arange(N)})
+        self.hdf5({"x": np.arange(N)})
+        for path, inner in ("a.h5", ""), ("a.parquet", ""), ("a.zarr", "/x/c/0"), ("a.zarr", "/y/c/0"):
+            shutil.rmtree("ours", ignore_errors=True)
+            for workers in (None, 2) if path == "a.h5" else (0,):
+                calls = []
+
+                def change(done, count, file=path + inner, calls=calls):
+                    calls.append(done)
+                    os.utime(file, ns=(1, os.stat(file).st_mtime_ns - 1))
+
+                options = {"shard_records": N // 3, "workers": workers, "progress": change}
+                if "y" in inner:  # the control: what is not packed may change
+                    self.assertEqual(len(self.pack(path, {"x": None}, **options)), N)
+                    continue
+                with self.assertRaisesRegex(libshard.MismatchError, f"{path}: was changed while it was packed; call pack.. again"):
+                    self.pack(path, {"x": None}, **options)
+                self.assertTrue(calls)
+                self.assertFalse(os.path.exists("ours/dataset.manifest"))
+                self.assertEqual(len(self.pack(path, {"x": None}, **{**options, "progress": None}, resume=workers is None)), N)
+                shutil.rmtree("ours")
+
     def test_a_summary_of_zarr_that_is_old(self):
         group = zarr.open_group("a.zarr", mode="w", zarr_format=2)
         group.create_array("x", data=np.arange(4))

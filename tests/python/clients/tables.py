@@ -364,7 +364,7 @@ class Tables(unittest.TestCase):
         self.assertLess(len(column), 4096)
         self.assertEqual(pickle.loads(column)[150], table["x"][150].as_py())
         pyarrow.parquet.write_table(table.slice(1), "new.parquet", row_group_size=100)
-        with self.assertRaisesRegex(libshard.MismatchError, "new.parquet: was changed while it is packed"):
+        with self.assertRaisesRegex(libshard.MismatchError, "new.parquet: was changed while it was packed"):
             pickle.loads(column)[150]
 
     def test_what_was_exported_is_packed_again(self):
