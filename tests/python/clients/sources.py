@@ -413,6 +413,49 @@ class Files(Case):
                 self.assertEqual(len(self.pack(path, {"x": None}, **{**options, "progress": None}, resume=workers is None)), N)
                 shutil.rmtree("ours")
 
+    def test_numbers_that_stand_for_others(self):
+        """What NetCDF's conventions say of an array is not done, so it is not passed over either."""
+        for attributes, words in (
+            ({"scale_factor": 0.1}, r"array 'x' has the attribute scale_factor=0.1, so its numbers stand for others; write the "
+                                    r"numbers that they stand for; .* in the schema, as \{'x': 'int16\[2\]'\}"),
+            ({"scale_factor": 1.0, "add_offset": 5}, "add_offset=5, so its numbers"),
+            ({"_FillValue": 2, "scale_factor": 1.0, "add_offset": 0}, "_FillValue=2; a value that is missing is packed as this"),
+            ({"missing_value": [-9]}, "missing_value=.-9.; a value that is missing is packed as this number"),
+            ({"_FillValue": float("nan"), "units": "K"}, ""),
+        ):
+            with h5py.File("a.h5", "w") as f:
+                f.create_dataset("x", data=np.arange(6, dtype=">i2").reshape(3, 2)).attrs.update(attributes)
+            zarr.open_group("a.zarr", mode="w").create_array("x", data=np.arange(6, dtype="i2").reshape(3, 2)).attrs.update(attributes)
+            for path in "a.h5", "a.zarr":
+                if "so its numbers" in words:
+                    self.refuse(path, words)
+                elif words:
+                    with self.assertWarnsRegex(UserWarning, words):
+                        self.pack(path)
+                else:
+                    self.pack(path)
+                self.assertEqual(self.pack(path, {"x": "i16[2]"}).column("x").tolist(), [[0, 1], [2, 3], [4, 5]])
+
+    def test_arrays_in_files_beside_it(self):
+        np.arange(5, dtype="i4").tofile("half.bin")
+        with h5py.File("a.h5", "w") as f:
+            f.create_dataset("x", (10,), "i4", external=[("half.bin", 0, 40)])
+        with h5py.File("a.h5", "r") as f:
+            self.assertEqual(f["x"][:].tolist(), [0, 1, 2, 3, 4] + [0] * 5)  # the zeros are nowhere
+        self.refuse("a.h5", "array 'x' lies in other files, such as 'half.bin', and what is cut from them would be read as zeros")
+
+    def test_texts(self):
+        texts = ["dog", "cat", "owl", "cat"]
+        for path in (*self.both(columns={"label": texts}), self.zarr(columns={"label": texts}, path="b.zarr", classes=CLASSES)):
+            is_named = path == "b.zarr"
+            ds = self.pack(path, classes=None if is_named else CLASSES)
+            self.assertEqual((ds.column("label").tolist(), ds.classes), ([1, 0, 2, 0], CLASSES))
+            if not is_named:
+                self.assertEqual([r["label"] for r in self.pack(path)], texts)
+        with h5py.File("a.h5", "w") as f:
+            f["x"] = np.array([b"ab", b"\xff"])
+        self.refuse("a.h5", "array 'x' is said to be text in ascii, and has other bytes: .*0xff.*give its values in a dict")
+
     def test_a_summary_of_zarr_that_is_old(self):
         group = zarr.open_group("a.zarr", mode="w", zarr_format=2)
         group.create_array("x", data=np.arange(4))
