@@ -429,7 +429,11 @@ class Writer:
         shard, number = self._shard, self._shard_count
         self._shard = None
         self._shard_count += 1
-        self._wait(_FINISHERS - 1)
+        try:
+            self._wait(_FINISHERS - 1)
+        except BaseException:  # of an earlier shard: nobody else closes this one
+            shard.close()
+            raise
         path = os.path.join(self._dir, shard_name(number))
         self._finishing.append((number, shard, self._threads().submit(_finish, shard, path, self._published)))
 
