@@ -55,7 +55,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     - a map-style dataset of PyTorch, or any sequence, of samples;
     - the path of a ``.h5`` or ``.hdf5`` file or of a Zarr folder, or a group of either: its arrays are
       fields, with a row for each record;
-    - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
+    - a Hugging Face ``Dataset``; its features tell names of classes, and dtypes unless it has a format
+      or a transform;
     - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
 
     A source with a length must have as many samples.  A sample is a dict of field name to value, or
@@ -266,8 +267,7 @@ class _Plan:
                 "order='shuffle' needs a source with a length and an index; use order='source' for an iterable",
                 "bad argument",
             )
-        features = getattr(source, "features", None)
-        self.features = features if isinstance(features, Mapping) else {}
+        self.features = _features_of(source, schema is None)
         self.held = False  # a sample that cannot be copied waits to be written
         self.schema = _with_features(schema, self.features)
 
@@ -504,9 +504,10 @@ class _Plan:
             kind = type(sample).__name__
             is_row = isinstance(sample, (tuple, list))
             kind = f"a {kind} of {len(sample)} items" if is_row else f"of type {kind}, which is not a dict or a tuple"
+            formatted = ", as dataset.with_format(None) gives" if hasattr(self.source, "with_format") else ""
             raise RecordError(
                 f"a {what} is {kind}; "
-                "must be a dict, or a tuple whose items names=(...) names",
+                f"must be a dict{formatted}, or a tuple whose items names=(...) names",
                 "bad argument",
             )
         return dict(zip(names, sample))
@@ -653,6 +654,22 @@ def _one_by_one(source: Any, schema: Any, decoders: Mapping[str, Decoder], batch
 
 
 # ---- Hugging Face ----
+
+
+def _features_of(source: Any, is_open: bool) -> Mapping[str, Any]:
+    """What samples are like, by name.  A format or a transform makes other values, apart from numbers of classes, whose features
+    alone are told then.  ``is_open``: there is no schema, so it is to tell all items, which a transform may change, too."""
+    features = getattr(source, "features", None)
+    if not isinstance(features, Mapping):
+        return {}
+    form = getattr(source, "format", None)
+    kind = form.get("type") if isinstance(form, dict) else getattr(getattr(source, "_formatting", None), "format_type", None)
+    is_plain = kind in (None, "python")
+    told = {name: feature if is_plain or _is_class_label(feature) else None for name, feature in features.items()}
+    if not is_open or not isinstance(form, dict) or not len(source) or is_plain and set(form.get("columns") or ()) == set(features):
+        return told
+    sample = source[0]
+    return {name: told.get(name) for name in sample} if isinstance(sample, Mapping) else {}
 
 
 def _with_features(schema: SchemaLike | None, features: Mapping[str, Any]) -> SchemaLike | None:

@@ -112,6 +112,31 @@ class Pictures(Case):
                              [bytes(b["image"]), *map(float, (b["label"], b["score"]))])  # fmt: skip
         self.refuse(hf.with_transform(lambda batch: batch), "field 'image': the dataset has a transform", self.schema)
 
+    def test_formats_and_transforms_of_hugging_face(self):
+        """They make other samples than the features say, so the first sample tells names and dtypes."""
+        features = datasets.Features({"x": datasets.Value("int32"), "f": datasets.Value("float64"),
+                                      "v": datasets.Sequence(datasets.Value("uint8"), length=2),
+                                      "fine": datasets.ClassLabel(names=CLASSES)})  # fmt: skip
+        hf = datasets.Dataset.from_dict({"x": [7, 8, 9], "f": [1 / 3] * 3, "v": [[1, 2]] * 3, "fine": [2, 0, 1]}, features=features)
+        for source, want in (
+            (hf, {"x": "int32", "f": "float64", "v": "uint8", "fine": "int64"}),
+            (hf.with_format("torch"), {"x": "int64", "f": "float32", "v": "int64", "fine": "int64"}),
+            (hf.to_iterable_dataset().with_format("torch"), {"x": "int64", "f": "float32", "v": "int64", "fine": "int64"}),
+            (hf.with_format("numpy", columns=["v", "fine"]), {"v": "int64", "fine": "int64"}),
+            (hf.with_format(columns=["x", "fine"]), {"x": "int32", "fine": "int64"}),
+            (hf.with_transform(lambda b: {"y": [v + 0.5 for v in b["x"]], "fine": b["fine"]}), {"y": "float64", "fine": "int64"}),
+        ):
+            for workers in (None, 0) if hasattr(source, "__len__") else (None,):
+                ds = self.pack(source, workers=workers)
+                self.assertEqual({f.name: f.dtype for f in ds.schema}, want)
+                self.assertEqual((ds.classes, ds.column("fine").tolist()), (CLASSES, [2, 0, 1]))
+                for sample, record in zip(source, ds, strict=True):
+                    for name in want:
+                        self.assertEqual(np.asarray(record[name]).tolist(), np.asarray(sample[name]).tolist(), name)
+        self.assertEqual(self.pack(hf.with_format("torch"), {"f": None}).schema["f"].dtype, "float32")
+        for kind in "pandas", "arrow", "polars":
+            self.refuse(hf.with_format(kind), "must be a dict, as dataset.with_format.None. gives", error=libshard.RecordError)
+
     def test_images_by_their_paths(self):
         for i, f in enumerate(self.files):
             pathlib.Path(f"{i}.img").write_bytes(f)
