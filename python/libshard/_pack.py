@@ -226,7 +226,7 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
             "iter(loader)",
             "bad argument",
         )
-    if hasattr(source, "columns") and (hasattr(source, "to_dict") or hasattr(source, "to_pydict")):
+    if (hasattr(source, "to_dict") or hasattr(source, "to_pydict")) and hasattr(source, "columns"):
         raise ArgumentError(
             f"the source is a {type(source).__name__}; give its columns as a dict: "
             "{name: numpy.asarray(table[name]) for name in names}",
@@ -259,8 +259,9 @@ class _Plan:
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
         is_class = isinstance(source, type)  # its methods are those of its instances
         if is_class or not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
+            remedy = "; give what its collect() returns" if hasattr(source, "collect") else ""  # a LazyFrame of Polars
             raise TypeError(
-                f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}"
+                f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}{remedy}"
             )
         if shuffled and not (self.is_columns or (self.indexed and not batched)):
             raise ArgumentError(

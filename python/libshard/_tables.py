@@ -95,7 +95,7 @@ class _Wide:
 
 def is_table(source: Any) -> bool:
     """Is it a DataFrame of pandas or Polars, or a table or record batch of Arrow?"""
-    return module_of(source) in _READERS and hasattr(source, "columns") and hasattr(source, "shape")
+    return module_of(source) in _READERS and hasattr(source, "shape") and hasattr(source, "columns")
 
 
 class _Files:
@@ -211,12 +211,14 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
             f"column {show(level)} is the index of a frame of pandas, which Arrow and Parquet keep as a column",
             "write it with index=False, drop the column, or choose columns with a schema",
         )
-    index = [str(n) for n in getattr(getattr(table, "index", None), "names", ()) if n is not None]
-    if index and wanted is None and module_of(table) == "pandas":
-        refuse(
-            f"the DataFrame's index {show(index[0])} is not one of its columns, and would be lost",
-            "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
-        )
+    if wanted is None and module_of(table) == "pandas":
+        named = [str(n) for n in table.index.names if n is not None]
+        if named or table.index.dtype.kind not in "iu":  # numbers without a name are those of rows, perhaps of another frame
+            what = f"the DataFrame's index {show(named[0])}" if named else f"the DataFrame's index of {table.index.dtype}"
+            refuse(
+                f"{what} is not one of its columns, and would be lost",
+                "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
+            )
     told, told_columns, told_classes = _told(table)
     if wanted is None and told:
         wanted = {name: told.get(name) for name in names if name != key}
@@ -333,7 +335,8 @@ def _of_pandas(table: Any, place: int, name: str) -> _Column:
         return [str(value) for value in series], [str(value) for value in dtype.categories]
     if kind in "biuf" and hasattr(dtype, "numpy_dtype"):
         return series.to_numpy(dtype=dtype.numpy_dtype), None
-    if str(dtype) not in ("object", "str", "string") and not str(dtype).startswith(("string[", "binary[", "list<")):
+    is_text = str(dtype).removeprefix("large_").startswith(("string[", "binary[", "list<"))
+    if not is_text and str(dtype) not in ("object", "str", "string"):
         _refuse_dtype(name, dtype)
     values = series.tolist()
     kinds = {type(value).__name__ for value in values}

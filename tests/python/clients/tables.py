@@ -200,12 +200,28 @@ class Tables(unittest.TestCase):
             for schema in ({"c": None}, {"a": None, "c": "int64"}):
                 self.refuse(make({"a": [1], "b": [2]}), r"schema: the .* has no column 'c'; it has \['a', 'b'\]", schema)
 
+    def test_types_that_pandas_has_of_arrow(self):
+        for kind in pa.large_string(), pa.string():
+            frame = pd.DataFrame({"s": pd.Series(["é", "b"], dtype=pd.ArrowDtype(kind))})
+            self.assertEqual([r["s"] for r in self.pack(frame)], ["é", "b"])
+        frame = pd.DataFrame({"x": pd.Series([[1, 2], [3, 4]], dtype=pd.ArrowDtype(pa.large_list(pa.int64())))})
+        self.assertEqual(self.pack(frame, {"x": "i64[2]"}).column("x").tolist(), [[1, 2], [3, 4]])
+
+    def test_a_frame_that_is_not_computed_yet(self):
+        with self.assertRaisesRegex(TypeError, r"not a LazyFrame; give what its collect.. returns"):
+            self.pack(pl.LazyFrame({"x": [1, 2]}))
+
     def test_the_index_of_a_frame_is_not_lost_without_a_word(self):
+        for index, what in (["a", "b"], "str"), (pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), "object"), ([0.5, 1], "float64"):
+            self.refuse(pd.DataFrame({"x": [1, 2]}, index), f"the DataFrame's index of {what} is not one of its columns.*reset_index")
+            self.assertEqual(len(self.pack(pd.DataFrame({"x": [1, 2]}, index), {"x": None})), 2)
+        for index in [7, 7], [1, 0]:  # of rows that were chosen or shuffled
+            self.assertEqual(self.pack(pd.DataFrame({"x": [1, 2]}, index)).column("x").tolist(), [1, 2])
         frame = pd.DataFrame({"id": ["p", "q"], "a": [1.0, 2.0]}).set_index("id")
         self.refuse(frame, "the DataFrame's index 'id' is not one of its columns.*reset_index")
         self.assertEqual(self.pack(frame.reset_index(), key="id").index_of("q"), 1)
         self.assertEqual(len(self.pack(frame, {"a": None})), 2)
-        self.assertEqual(len(self.pack(frame.rename_axis(None))), 2)
+        self.assertEqual(len(self.pack(frame.reset_index(drop=True))), 2)
 
     def test_whole_shards_are_as_those_in_one_go(self):
         columns = wide()
