@@ -515,6 +515,7 @@ class _Job:
             "source": type(plan.source).__qualname__,
             "files of the source": plan.file and plan.file.said,
             "names": plan.names,
+            "images": [{"name": name, **decoder.image.options()} for name, decoder in plan.decoders.items()] or None,
             "key": plan.key if plan.key is None or isinstance(plan.key, str) else "a function",
             "classes": writer._classes,
             "order": "shuffle" if plan.shuffled else "source",
@@ -662,6 +663,8 @@ def _differing(before: Any, now: Any) -> str:
             if a != b:
                 before, now = a, b
                 break
+        else:
+            before, now = ([item["name"] if isinstance(item, dict) else item for item in items] for items in (before, now))
     if isinstance(before, dict) and isinstance(now, dict) and before.get("name") == now.get("name"):
         names = [n for n in now if before.get(n) != now[n]]
         return f"field {show(now['name'])} has {names[0]} {show(before.get(names[0]))}, and now {show(now[names[0]])}"
