@@ -69,6 +69,9 @@ class _Arrays(SourceFile):
     def fail(self, e: Exception, what: str) -> NoReturn:
         if isinstance(e, MemoryError):
             raise e
+        if "already open for write" in str(e):  # so says a mark in a file of HDF5
+            refuse(f"{self.path}: is being written, or its writer was killed before it closed the file",
+                   "wait until it is closed; after a kill, check what is in it, and remove the mark with h5clear -s")  # fmt: skip
         if isinstance(e, OSError) and e.errno:
             raise of_system(e, f"{self}: {what}" if what != "it" else self.path) from None
         raise CorruptError(
@@ -81,7 +84,7 @@ class _Arrays(SourceFile):
 
     def paths(self, names: list[str]) -> list[str]:
         """Where these arrays lie."""
-        return [self.path]
+        raise NotImplementedError
 
     def texts(self, array: Any) -> list[Any] | None:
         """All values of an array of texts or bytes; None of numbers."""
@@ -116,6 +119,9 @@ class _Hdf5(_Arrays):
 
     def names(self) -> dict[str, bool]:
         return {name: hasattr(item, "shape") for name, item in self.open().items()}
+
+    def paths(self, names: list[str]) -> list[str]:
+        return sorted({self.path, *(os.path.abspath(self.open()[name].file.filename) for name in names)})  # links lead elsewhere
 
     def texts(self, array: Any) -> list[Any] | None:
         is_text = import_module("h5py").check_string_dtype(array.dtype) is not None

@@ -385,6 +385,9 @@ class Files(Case):
             self.refuse("flip.h5", r"flip.h5: .*h5py cannot read rows 0 to 99 of array 'x'|rows 40 to 49 of array 'x'",
                         error=libshard.CorruptError, workers=workers)  # fmt: skip
         self.refuse("cut.h5", "cut.h5: h5py cannot read it: .*truncated.*compare it with its original", error=libshard.CorruptError)
+        code = "import h5py, os; f = h5py.File('open.h5', 'w', libver='latest'); f['x'] = [1]; f.swmr_mode = True; os._exit(0)"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        self.refuse("open.h5", "open.h5: is being written, or its writer was killed before it closed the file; wait until .*h5clear")
         pathlib.Path("no.h5").write_bytes(b"no")
         self.refuse("no.h5", "no.h5: h5py cannot read it", error=libshard.CorruptError)
         self.zarr(columns=rows, chunk=10)
@@ -418,12 +421,14 @@ class Files(Case):
         pyarrow.parquet.write_table(pa.table({"x": np.arange(N)}), "a.parquet")
         self.zarr({"x": np.arange(N), "y": np.arange(N)})
         self.hdf5({"x": np.arange(N)})
-        for path, inner in ("a.h5", ""), ("a.parquet", ""), ("a.zarr", "/x/c/0"), ("a.zarr", "/y/c/0"):
+        with h5py.File("link.h5", "w") as f:
+            f["x"] = h5py.ExternalLink("a.h5", "/x")
+        for path, inner in ("a.h5", ""), ("link.h5", "/../a.h5"), ("a.parquet", ""), ("a.zarr", "/x/c/0"), ("a.zarr", "/y/c/0"):
             shutil.rmtree("ours", ignore_errors=True)
             for workers in (None, 2) if path == "a.h5" else (0,):
                 calls = []
 
-                def change(done, count, file=path + inner, calls=calls):
+                def change(done, count, file=os.path.normpath(path + inner), calls=calls):
                     calls.append(done)
                     os.utime(file, ns=(1, os.stat(file).st_mtime_ns - 1))
 
