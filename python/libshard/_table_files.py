@@ -16,7 +16,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
-from ._errors import of_system
+from ._errors import ArgumentError, of_system
 from ._schema import Stored
 from ._tables import SourceFile, arrow_column, files_of, refuse, refuse_nulls
 
@@ -156,7 +156,7 @@ class StoredColumn(Stored):
 
     def __init__(self, file: TableFile, name: str, image: bool) -> None:
         self.file, self.name, self.image = file, name, image
-        self.kept: tuple[int, Any] = -1, None  # a group, and its values
+        self.kept: tuple[int, Any] = -1, None  # a group, and its values, or the error if it is damaged
         dtype = file.schema.field(name).type
         refuse_nulls(name, dtype, file.missing(name), len(self))
         self.names: list[str] | None = None  # of a category
@@ -181,10 +181,16 @@ class StoredColumn(Stored):
     def _group(self, group: int) -> Any:
         if self.kept[0] != group:
             self.kept = -1, None  # two of them need not be in memory
-            table = self.file.read(group, self.name)
+            try:
+                table = self.file.read(group, self.name)
+            except ArgumentError as e:  # on_error= may ask for each of its rows
+                self.kept = group, e
+                raise
             place = table.column_names.index(self.name)  # "a" also reads a column that is called "a.b"
             values = files_of(table, place, self.name) if self.image else arrow_column(table, place, self.name)[0]
             self.kept = group, values
+        if isinstance(self.kept[1], ArgumentError):
+            raise self.kept[1].with_traceback(None)
         return self.kept[1]
 
     def __getitem__(self, rows: Any) -> Any:

@@ -374,6 +374,11 @@ class Tables(unittest.TestCase):
                 libshard.pack("bad.parquet", None, "bad", workers=workers, shard_records=300)
             self.assertFalse(os.path.exists("bad/dataset.manifest"))
             shutil.rmtree("bad", ignore_errors=True)
+        with mock.patch("libshard._table_files.TableFile.read", autospec=True, side_effect=_table_files.TableFile.read) as read, \
+             self.assertWarnsRegex(UserWarning, "100 of 1,000 samples were left out"):  # fmt: skip
+            ds = libshard.pack("bad.parquet", {"x": None}, "bad", on_error="skip", shard_records=300)
+        self.assertEqual(ds.column("x").tolist(), np.delete(table["x"].to_numpy(), slice(800, 900)).tolist())  # x of the next group
+        self.assertLess(read.call_count, 50)  # not again for each of its rows
         pyarrow.parquet.write_table(table, "new.parquet", row_group_size=100)
         file = _table_files.TableFile("new.parquet")
         column = pickle.dumps(_table_files.StoredColumn(file, "x", False))
