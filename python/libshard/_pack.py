@@ -506,11 +506,10 @@ class _Plan:
             is_row = isinstance(sample, (tuple, list))
             kind = f"a {kind} of {len(sample)} items" if is_row else f"of type {kind}, which is not a dict or a tuple"
             formatted = ", as dataset.with_format(None) gives" if hasattr(self.source, "with_format") else ""
-            raise RecordError(
-                f"a {what} is {kind}; "
-                f"must be a dict{formatted}, or a tuple whose items names=(...) names",
-                "bad argument",
-            )
+            remedy = f"must be a dict{formatted}, or a tuple whose items names=(...) names"
+            if is_table_file(sample):
+                remedy = "of several files of a table, give pyarrow.dataset.dataset(paths).to_table()"
+            raise RecordError(f"a {what} is {kind}; {remedy}", "bad argument")
         return dict(zip(names, sample))
 
     def _key(self, i: int, sample: Any, record: Mapping[str, Any]) -> str | None:

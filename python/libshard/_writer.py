@@ -474,7 +474,11 @@ class Writer:
 
 def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> _Finished:
     """In a thread, which knows nothing of the writer: or it would keep it alive."""
-    sha256, already, not_finite = shard.finish()
+    try:
+        sha256, already, not_finite = shard.finish()
+    except ExistsError as e:
+        remedy = "if nothing else writes there, remove it, or write with replace=True"
+        raise ExistsError(f"{e}; {remedy}", "exists already") from None
     if not already:
         published.append(path)
     return sha256, not_finite

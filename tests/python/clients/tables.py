@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet
 from libshard import _table_files
 
@@ -46,8 +47,8 @@ class Tables(unittest.TestCase):
     def pack(self, table, schema=None, **options):
         return libshard.pack(table, schema, "ours", replace=True, **options)
 
-    def refuse(self, table, words, schema=None, **options):
-        with self.assertRaisesRegex(libshard.ArgumentError, words):
+    def refuse(self, table, words, schema=None, error=libshard.ArgumentError, **options):
+        with self.assertRaisesRegex(error, words):
             self.pack(table, schema, **options)
 
     def test_74_columns_are_6_fields_and_found_by_name(self):
@@ -284,6 +285,13 @@ class Tables(unittest.TestCase):
                 path.write_bytes(whole[:end])
                 self.assertEqual(len(pa.ipc.open_stream(whole[:end]).read_all()), rows)
                 self.refuse("part.arrow", "has no mark at its end, so it may be cut.*if it is whole, give pyarrow")
+
+    def test_several_files(self):
+        paths = ["1.parquet", "2.parquet"]
+        for i, path in enumerate(paths):
+            pyarrow.parquet.write_table(pa.table({"x": [2 * i, 2 * i + 1]}), path)
+        self.refuse(paths, r"of several files of a table, give pyarrow.dataset.dataset.paths..to_table..", error=libshard.RecordError)
+        self.assertEqual(self.pack(pyarrow.dataset.dataset(paths).to_table()).column("x").tolist(), [0, 1, 2, 3])
 
     def test_a_folder_that_is_called_like_a_file(self):
         os.mkdir("spark.parquet")
