@@ -127,7 +127,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         if is_table(source) or is_arrays(source):
             _refuse_for_table(names, batched)
             if is_table(source):
-                packed = pack_table(source, schema, key, decoders, stored)._replace(file=file)
+                packed = pack_table(source, schema, key, decoders, stored, classes is not None)._replace(file=file)
             else:
                 packed = pack_arrays(source, schema, key, decoders, classes is not None)
             source, schema, found, line, file = packed

@@ -187,13 +187,38 @@ def warn_of_names(name: str, count: int, label: str | None) -> None:
     )
 
 
+def _type_of(table: Any, place: int) -> Any:
+    """Of a column of Arrow, which has an attribute ``ordered`` if it is a dictionary."""
+    return table.schema.types[place] if module_of(table) == "pyarrow" else None
+
+
+def _warn_of_order(name: str, values: Iterable[str], names: Sequence[str]) -> None:
+    """Names in the order in which a writer came across them are numbered otherwise in another file."""
+    seen = set[str]()
+    for value in values:
+        if value in seen:
+            continue
+        if value != names[len(seen)]:
+            return
+        seen.add(value)
+        if len(seen) == len(names):
+            break
+    if len(seen) == len(names) and [*names] != sorted(names):
+        warnings.warn(
+            f"the classes of column {show(name)} are numbered as they come in it: {show([*names])}. Another table, such as that "
+            "of validation, may number them otherwise; classes=[...] says their order for both",
+            stacklevel=stack_level(),
+        )
+
+
 def module_of(source: Any) -> str:
     return type(source).__module__.partition(".")[0]
 
 
 def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Container[str] = (),
-               stored: Callable[[str, bool], Any] | None = None) -> Packed:
-    """Read a table: all columns, or those that a schema chooses.  ``images``: columns of files.
+               stored: Callable[[str, bool], Any] | None = None, is_named: bool = False) -> Packed:
+    """Read a table: all columns, or those that a schema chooses.  ``images``: columns of files.  ``is_named``: the
+    names of classes are given.
 
     ``stored``: makes a column that lies in a file, by its name and whether it has files of images; the table has no rows then.
     """
@@ -247,6 +272,8 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
             refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
         if name == label and name != is_key:
             classes = found if found is not None else told_classes
+            if found is not None and not is_named and getattr(_type_of(table, place), "ordered", True) is False:
+                _warn_of_order(name, values, found)
         elif found is not None and name in named and name != is_key:
             warn_of_names(name, len(found), label)
         columns[name] = values

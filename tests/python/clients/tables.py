@@ -287,7 +287,7 @@ class Tables(unittest.TestCase):
                 self.refuse("part.arrow", "has no mark at its end, so it may be cut.*if it is whole, give pyarrow")
 
     def test_several_files(self):
-        paths = ["1.parquet", "2.parquet"]
+        paths = ["part1.parquet", "part2.parquet"]
         for i, path in enumerate(paths):
             pyarrow.parquet.write_table(pa.table({"x": [2 * i, 2 * i + 1]}), path)
         self.refuse(paths, r"of several files of a table, give pyarrow.dataset.dataset.paths..to_table..", error=libshard.RecordError)
@@ -337,6 +337,18 @@ class Tables(unittest.TestCase):
             for workers in None, 2:
                 ds = self.pack(source, workers=workers, shard_records=2)
                 self.assertEqual(([ds[i]["label"] for i in range(6)], ds.classes), ([0, 1, 2, 0, 1, 2], ["cat", "dog", "owl"]))
+
+    def test_classes_that_are_numbered_as_they_come(self):
+        """Polars writes a Categorical so: files of training and of validation would have other numbers for one class."""
+        pl.DataFrame({"label": ["owl", "cat", "owl"]}).with_columns(pl.col("label").cast(pl.Categorical)).write_parquet("a.parquet")
+        for source in "a.parquet", pyarrow.parquet.read_table("a.parquet"):
+            with self.assertWarnsRegex(UserWarning, r"'label' are numbered as they come in it: \['owl', 'cat'\].*classes=\[...\] says"):
+                self.assertEqual(self.pack(source).column("label").tolist(), [0, 1, 0])
+            self.assertEqual(self.pack(source, classes=["cat", "owl"]).column("label").tolist(), [1, 0, 1])
+        for texts, names in (["a", "b"], ["a", "b"]), (["b", "a"], ["a", "b"]), (["b", "a"], ["b", "a", "z"]), (["a"], ["b", "a"]):
+            self.assertEqual(self.pack(pa.table({"label": pd.Categorical(texts, names)})).classes, names)
+        ordered = pa.DictionaryArray.from_arrays(pa.array([0, 1]), ["b", "a"], ordered=True)
+        self.assertEqual(self.pack(pa.table({"label": ordered})).classes, ["b", "a"])
 
     def test_a_null_in_the_last_group_is_refused(self):
         for column in [1.0] * 99 + [None], ["x"] * 99 + [None], [[1, 2]] * 99 + [None], [[1, 2]] * 99 + [[1, None]]:
