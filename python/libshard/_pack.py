@@ -116,6 +116,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
                         "and pack() itself reads .parquet, .arrow, .h5, .hdf5 and .zarr")
     if names is not None:
         names = as_names("names", names, "('image', 'label')", ordered=True)
+        if len(set(names)) < len(names):  # or the last item of that name would be the only one
+            raise ArgumentError(f"names={show(tuple(names))}: a name is given twice; give each item its own", "bad argument")
     if key is not None and not isinstance(key, str):
         check_function("key", key, "number, sample")
     elif key is None:
