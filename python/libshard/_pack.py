@@ -670,7 +670,14 @@ def _features_of(source: Any, is_open: bool) -> Mapping[str, Any]:
     told = {name: feature if is_plain or _is_class_label(feature) else None for name, feature in features.items()}
     if not is_open or not isinstance(form, dict) or not len(source) or is_plain and set(form.get("columns") or ()) == set(features):
         return told
-    sample = source[0]
+    try:
+        sample = source[0]
+    except Exception as e:
+        raise RecordError(
+            f"sample 0 of the source, which tells the items of a dataset with a format or a transform, raises "
+            f"{type(e).__name__}: {e}; mend it, or give a schema",
+            "bad argument",
+        ) from e
     return {name: told.get(name) for name in sample} if isinstance(sample, Mapping) else {}
 
 

@@ -134,6 +134,10 @@ class Pictures(Case):
                     for name in want:
                         self.assertEqual(np.asarray(record[name]).tolist(), np.asarray(sample[name]).tolist(), name)
         self.assertEqual(self.pack(hf.with_format("torch"), {"f": None}).schema["f"].dtype, "float32")
+        bad = hf.with_transform(lambda b: {"y": [1 // (x - 7) for x in b["x"]]})
+        self.refuse(bad, "sample 0 of the source.*raises ZeroDivisionError: .*; mend it, or give a schema", error=libshard.RecordError)
+        with self.assertWarnsRegex(UserWarning, "1 of 3 samples were left out"):
+            self.assertEqual(self.pack(bad, {"y": "i64"}, on_error="skip").column("y").tolist(), [1, 0])
         for kind in "pandas", "arrow", "polars":
             self.refuse(hf.with_format(kind), "must be a dict, as dataset.with_format.None. gives", error=libshard.RecordError)
 
