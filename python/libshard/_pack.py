@@ -110,7 +110,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     stored = None
     if is_table_file(source):
         file = TableFile(os.fspath(source))
-        source, stored = file.table(order == "shuffle")
+        source, stored = file.table(order == "shuffle", [*schema, key] if isinstance(schema, Mapping) else None)
     if isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source):
         raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files, "
                         "and pack() itself reads .parquet, .arrow, .h5, .hdf5 and .zarr")

@@ -11,7 +11,7 @@ import bisect
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
@@ -121,13 +121,16 @@ class TableFile(SourceFile):
         handle = self.open()
         return handle[group] if isinstance(handle, list) else handle.get_batch(group)
 
-    def table(self, shuffled: bool) -> tuple[Any, Callable[[str, bool], Any] | None]:
-        """What pack_table() takes.  Rows in any order, or none at all, come from memory, since each may need another group."""
+    def table(self, shuffled: bool, wanted: Collection[Any] | None) -> tuple[Any, Callable[[str, bool], Any] | None]:
+        """What pack_table() takes.  Rows in any order, or none at all, come from memory, since each may need another group.
+
+        ``wanted``: names of columns, among other things; None: all of them.
+        """
         if not shuffled and self.ends and self.ends[-1]:
             return self.schema.empty_table(), functools.partial(StoredColumn, self)
         with _reading(self.shown) as pyarrow:
             if self.is_parquet:
-                return self.open().read(), None
+                return self.open().read(None if wanted is None else [n for n in self.schema.names if n in wanted] or None), None
             return pyarrow.Table.from_batches([*map(self._batch, range(self._batch_count()))], self.schema), None
 
     @functools.cached_property

@@ -382,6 +382,18 @@ class Tables(unittest.TestCase):
         for path in self.written(table, 2_000):
             self.assertLess(most(path), whole - (73 << 10), path)
 
+    def test_columns_that_nobody_wants_are_not_read_to_be_shuffled(self):
+        pyarrow.parquet.write_table(pa.table({"x": np.arange(90), "a": np.arange(90), "a.b": [f"{i}" for i in range(90)]}), "a.parquet")
+        for schema, key, columns in (({"x": None}, "a.b", ["x", "a.b"]), ({"a": None}, None, ["a"]), (None, "a.b", None)):
+            with mock.patch("pyarrow.parquet.ParquetFile.read", autospec=True, side_effect=pyarrow.parquet.ParquetFile.read) as read:
+                ds = self.pack("a.parquet", schema, key=key, order="shuffle", seed=3)
+            self.assertEqual(read.call_args.args[1], columns)
+            numbers = libshard._core.shuffle(3, 90, 0, 90).tolist()
+            self.assertEqual([ds.key(i) for i in range(90)], [f"{i}" if key else "" for i in numbers])
+            if schema:
+                self.assertEqual(ds.column(*schema).tolist(), numbers)
+        self.refuse("a.parquet", r"has no column 'z'; it has \['x', 'a', 'a.b'\]", {"z": None}, order="shuffle", seed=3)
+
     def test_a_group_that_is_damaged_and_a_file_that_changes(self):
         table = pa.table({"x": np.random.default_rng(1).random(1000), "name": [f"row {i}" for i in range(1000)]})
         pyarrow.parquet.write_table(table, "bad.parquet", row_group_size=100, compression="zstd", write_page_checksum=True)
