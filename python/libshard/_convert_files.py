@@ -75,7 +75,8 @@ class Source:
         if not names:
             self.fail("", f"has no file with a name such as {what}; give a file, or the folder that has them")
         self._check_count(names)
-        folders = [p.name for p in sorted(self.root.iterdir()) if p.is_dir() and any(re.search(pattern, n) for n in os.listdir(p))]
+        within = [p for p in sorted(self.root.iterdir()) if p.is_dir() and os.access(p, os.R_OK | os.X_OK)]
+        folders = [p.name for p in within if any(re.search(pattern, n) for n in os.listdir(p))]
         if folders:
             self.note(f"folders in {self.root} are not packed, which have such files, too: {names_of(folders[:3])}")
         first = {re.sub(r"\d+", "0", name): name for name in reversed(names)}
@@ -92,7 +93,8 @@ class Source:
             group = name[: number.start()], number[2], name[number.end() :]
             groups.setdefault(group, set()).add(int(number[1]))
         for (before, count, after), numbers in groups.items():
-            missing = [k for k in range(min(int(count), 1 << 20)) if k not in numbers]
+            first = int(0 not in numbers and int(count) in numbers)  # some count from 1
+            missing = [k for k in range(first, first + min(int(count), 1 << 20)) if k not in numbers]
             if missing:
                 what = f"{before}-{missing[0]:0{len(count)}}-of-{count}{after}"
                 more = f", and so are {len(missing) - 1} more of these {int(count)} files" if len(missing) > 1 else ""

@@ -627,7 +627,10 @@ class Convert(unittest.TestCase):
         folder = pathlib.Path("some")
         tfrecord(folder, rows)
         for k, name in enumerate(sorted(os.listdir(folder))):
-            os.rename(folder / name, folder / f"t-0000{2 * k}-of-00003.tfrecord")
+            os.rename(folder / name, folder / f"t-0000{k + 1}-of-00002.tfrecord")
+        self.assertEqual(len(index("tfrecord", folder)), 24)  # some writers count from 1
+        for k in 0, 1:
+            os.rename(folder / f"t-0000{k + 1}-of-00002.tfrecord", folder / f"t-0000{2 * k}-of-00003.tfrecord")
         with self.assertRaisesRegex(convert.ConvertError, "some/t-00001-of-00003.tfrecord: is missing; if only the others are wanted"):
             index("tfrecord", folder)
         os.rename(folder / "t-00002-of-00003.tfrecord", folder / "other.tfrecord")
