@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from ._description import Field
 from ._errors import ArgumentError, CorruptError, MismatchError, of_system
 from ._options import show, stack_level
-from ._schema import SchemaLike, dtype_name, infer, parse, with_meaning
+from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._tables import Packed, SourceFile, module_of, named_label, refuse, warn_of_names
 
 _BLOCK_BYTES = 4 << 20  # to read at once, if that is several chunks or rows
@@ -27,6 +27,8 @@ _FILES_AHEAD = 32  # rows of files, whose bytes nobody knows before
 _CHUNK_BYTES_MAX = 256 << 20  # of a chunk that is kept; parts of a larger one are read again and again
 _ENDINGS = (".h5", ".hdf5", ".zarr")
 _NAMES = ("classes", "class_names")  # of attributes that list the names of classes
+_SCALES = {"scale_factor": 1, "add_offset": 0}  # attributes, and what they are if they change nothing
+_MISSING = ("_FillValue", "missing_value")
 _CHOOSE = "name the arrays that are wanted in a schema, as {'image': None, 'label': None}"
 
 
@@ -43,7 +45,7 @@ class _Arrays(SourceFile):
         self.pid = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.group)
+        return type(self), (self.path, self.group)  # the parent looks whether it has changed
 
     def __str__(self) -> str:
         return self.path + (f", group {show(self.group)}" if self.group.strip("/") else "")
@@ -71,6 +73,9 @@ class _Arrays(SourceFile):
     def fail(self, e: Exception, what: str) -> NoReturn:
         if isinstance(e, MemoryError):
             raise e
+        if "already open for write" in str(e):  # so says a mark in a file of HDF5
+            refuse(f"{self.path}: is being written, or its writer was killed before it closed the file",
+                   "wait until it is closed; after a kill, check what is in it, and remove the mark with h5clear -s")  # fmt: skip
         if isinstance(e, OSError) and e.errno:
             raise of_system(e, f"{self}: {what}" if what != "it" else self.path) from None
         raise CorruptError(
@@ -79,6 +84,10 @@ class _Arrays(SourceFile):
 
     def names(self) -> dict[str, bool]:
         """What is in the group; True for arrays."""
+        raise NotImplementedError
+
+    def paths(self, names: list[str]) -> list[str]:
+        """Where these arrays lie."""
         raise NotImplementedError
 
     def texts(self, array: Any) -> list[Any] | None:
@@ -115,6 +124,9 @@ class _Hdf5(_Arrays):
     def names(self) -> dict[str, bool]:
         return {name: hasattr(item, "shape") for name, item in self.open().items()}
 
+    def paths(self, names: list[str]) -> list[str]:
+        return sorted({self.path, *(os.path.abspath(self.open()[name].file.filename) for name in names)})  # links lead elsewhere
+
     def texts(self, array: Any) -> list[Any] | None:
         is_text = import_module("h5py").check_string_dtype(array.dtype) is not None
         return array.asstr()[:].tolist() if is_text else None
@@ -130,6 +142,9 @@ class _Hdf5(_Arrays):
             return f"has rows of different lengths, of {inner}; give arrays of one length, or read them in a generator"
         if array.is_virtual:
             return "is virtual, and parts that are not there would be read as fill values; copy it to an array of its own"
+        if array.external:
+            return (f"lies in other files, such as {show(array.external[0][0])}, and what is cut from them would be read as "
+                    "zeros; copy it to an array of its own")  # fmt: skip
         return None
 
     def are_files(self, array: Any) -> bool:
@@ -161,6 +176,9 @@ class _Zarr(_Arrays):
 
     def names(self) -> dict[str, bool]:
         return {name: hasattr(item, "shape") for name, item in self.open().members()}
+
+    def paths(self, names: list[str]) -> list[str]:
+        return [os.path.join(self.path, self.group.strip("/"), name) for name in names]
 
     def texts(self, array: Any) -> list[Any] | None:
         return array[:].tolist() if array.dtype.kind in "USTO" else None
@@ -342,6 +360,11 @@ def _pack(file: _Arrays, source: Any, schema: SchemaLike | None, key: Any, image
         refuse(f"{file}: {show(inner[0])} is a group in it, and records come of the arrays of one group", remedy)
     if not names:
         refuse(f"{file}: has no arrays", "give the path of a group that has some")
+    file.places = file.paths(names)
+    try:
+        file.said = file.state()
+    except OSError as e:  # a link that leads nowhere
+        file.fail(e, os.path.relpath(e.filename, file.path))
     lengths = {name: group[name].shape[0] if group[name].shape else None for name in names}
     single = [name for name, length in lengths.items() if length is None]
     if single:
@@ -353,6 +376,8 @@ def _pack(file: _Arrays, source: Any, schema: SchemaLike | None, key: Any, image
         columns[name], field = _column(file, name, group[name], name in images and name != is_key)
         if name != is_key and fields.get(name) is None:
             fields[name] = field
+            if field is not None:
+                _refuse_encoded(f"{file}: array {show(name)}", field, group[name])
     label = named_label(fields)
     classes = None if is_named or label not in there else _classes(file, group, label)
     for name in names:
@@ -380,11 +405,14 @@ def _column(file: _Arrays, name: str, array: Any, is_image: bool) -> tuple[Any, 
         return _Column(file, name, array.shape, "object", chunks[0] if chunks else 0), None
     try:
         texts = file.texts(array)
+    except UnicodeDecodeError as e:
+        refuse(f"{what} is said to be text in {e.encoding}, and has other bytes: {e}",
+               "read it with h5py, and give its values in a dict of columns")  # fmt: skip
     except Exception as e:
         file.fail(e, f"the texts of array {show(name)}")
     if texts is not None:
         _warn_of_parts(file, what, array)
-        return texts, infer(name, texts, rows=True) if texts and array.ndim == 1 else None
+        return texts, None  # which the writer tells, as it does of a list
     dtype = dtype_name(array.dtype.newbyteorder("=").name)
     if dtype is None:
         parts_of = array.dtype.names
@@ -393,6 +421,26 @@ def _column(file: _Arrays, name: str, array: Any, is_image: bool) -> tuple[Any, 
     _warn_of_parts(file, what, array)
     column = _Column(file, name, array.shape, dtype, chunks[0] if chunks else 0)
     return column, with_meaning(name, dtype, array.shape[1:])
+
+
+def _refuse_encoded(what: str, field: Field, array: Any) -> None:
+    """Numbers that stand for others, as NetCDF and xarray write them."""
+    numpy = import_module("numpy")
+    said = {name: numpy.asarray(array.attrs[name]) for name in (*_SCALES, *_MISSING) if name in array.attrs}
+    shape = f"[{','.join(map(str, field.shape))}]" if field.shape else ""
+    meant = f"if its numbers are meant as they are, give their type in the schema, as {{{field.name!r}: '{field.dtype}{shape}'}}"
+    for name, usual in _SCALES.items():
+        if name in said and not numpy.all(said[name] == usual):
+            refuse(f"{what} has the attribute {name}={show(said[name].tolist())}, so its numbers stand for others",
+                   f"write the numbers that they stand for; {meant}")  # fmt: skip
+    for name in _MISSING:
+        if name in said and said[name].dtype.kind in "iuf" and not numpy.isnan(said[name]).all():
+            warnings.warn(
+                f"{what} has the attribute {name}={show(said[name].tolist())}; a value that is missing is packed as this number; "
+                f"{meant}",
+                stacklevel=stack_level(),
+            )
+            break
 
 
 def _warn_of_parts(file: _Arrays, what: str, array: Any) -> None:

@@ -74,11 +74,45 @@ class Source:
         names = sorted(p.name for p in self.root.iterdir() if re.search(pattern, p.name))
         if not names:
             self.fail("", f"has no file with a name such as {what}; give a file, or the folder that has them")
+        self._check_count(names)
+        within = [p for p in sorted(self.root.iterdir()) if p.is_dir() and os.access(p, os.R_OK | os.X_OK)]
+        folders = [p.name for p in within if any(re.search(pattern, n) for n in os.listdir(p))]
+        if folders:
+            self.note(f"folders in {self.root} are not packed, which have such files, too: {names_of(folders[:3])}")
         first = {re.sub(r"\d+", "0", name): name for name in reversed(names)}
         if len(first) > 1:
             self.note(f"{len(names)} files are packed as one dataset, among them {names_of(list(first.values())[:-4:-1])}; "
                       "if some belong to another one, such as that of validation, give each a folder of its own")  # fmt: skip
         return names
+
+    def _check_count(self, names: list[str]) -> None:
+        """Of files that are called train-00002-of-01024, all should be there, and a link may be a second name of one."""
+        found = [(name, number) for name in names if (number := re.search(r"-(\d+)-of-(\d+)", name))]
+        groups: dict[tuple[str, str, str], set[int]] = {}
+        for name, number in found:
+            group = name[: number.start()], number[2], name[number.end() :]
+            groups.setdefault(group, set()).add(int(number[1]))
+        for (before, count, after), numbers in groups.items():
+            first = int(0 not in numbers and int(count) in numbers)  # some count from 1
+            missing = [k for k in range(first, first + min(int(count), 1 << 20)) if k not in numbers]
+            if missing:
+                what = f"{before}-{missing[0]:0{len(count)}}-of-{count}{after}"
+                more = f", and so are {len(missing) - 1} more of these {int(count)} files" if len(missing) > 1 else ""
+                self.fail(what, f"is missing{more}; if only the others are wanted, give a folder that has links to them, with "
+                                "names such as a.tfrecord")  # fmt: skip
+        places: dict[tuple[int, int], str] = {}
+        for name in filter(lambda name: (self.root / name).exists(), names):
+            state = (self.root / name).stat()
+            other = places.setdefault((state.st_dev, state.st_ino), name)
+            if other != name:
+                self.fail(name, f"is the same file as {other!r}, so its records would be packed twice; remove the link")
+
+    def note_others(self, ending: str, listed: Iterable[str]) -> None:
+        """Shards beside index.json that it does not list."""
+        others = sorted({p.name for p in self.root.iterdir() if ending in p.name and not p.name.startswith(".")} - {*listed})
+        if others:
+            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            self.note(f"files that index.json does not list are not packed: {names_of(others[:3])}{more}")
 
     def open(self, path: str) -> BinaryIO:
         """A file below the root.  It may be a link that leads elsewhere, as in a cache, which is told."""

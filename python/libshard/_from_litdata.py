@@ -149,3 +149,4 @@ def batches(source: Source) -> Iterator[Batch]:
     leaves = _leaves(source, config)
     for chunk in description["chunks"]:
         yield from _chunk(source, config, chunk, leaves)
+    source.note_others(".bin", [str(chunk.get("filename")) for chunk in description["chunks"]])

@@ -128,3 +128,5 @@ def batches(source: Source) -> Iterator[Batch]:
         if not isinstance(said, dict):
             source.fail("index.json", f"a shard is described by {said!r}")
         yield from _shard(source, said)
+    listed = [said.get(part) for said in description["shards"] for part in ("raw_data", "zip_data")]
+    source.note_others(".mds", [str(part.get("basename")) for part in listed if isinstance(part, dict)])

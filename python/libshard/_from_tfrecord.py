@@ -155,4 +155,6 @@ def _records(source: Source, file: File) -> Iterator[tuple[str, Values]]:
 def batches(source: Source) -> Iterator[Batch]:
     for name in source.named(r"\.tfrec|-\d+-of-\d+$", "a.tfrecord or train-00000-of-01024"):
         with File(source, name) as file:
+            if not file.size:
+                source.note("files have no bytes, and so no records")
             yield from gather(file, _records(source, file))

@@ -98,6 +98,12 @@ class Image:
             words.append(f"--{option.name}={value}")
         return words
 
+    def options(self) -> dict[str, str | None]:
+        """Those on which pixels depend: with others, a call does not go on with shards of an earlier one."""
+        words = dataclasses.replace(self, limit=None, sandbox=False, exif=self.exif or "ignore")._arguments()
+        given = dict(word.removeprefix("--").split("=", 1) for word in words)
+        return {option.name: given.get(option.name) for option in dataclasses.fields(self)}
+
 
 Image.__init__ = public("libshard.Image")(Image.__init__)  # type: ignore[method-assign]
 

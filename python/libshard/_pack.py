@@ -58,7 +58,8 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     - a map-style dataset of PyTorch, or any sequence, of samples;
     - the path of a ``.h5`` or ``.hdf5`` file or of a Zarr folder, or a group of either: its arrays are
       fields, with a row for each record;
-    - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
+    - a Hugging Face ``Dataset``; its features tell names of classes, and dtypes unless it has a format
+      or a transform;
     - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
 
     A source with a length must have as many samples.  A sample is a dict of field name to value, or
@@ -116,12 +117,14 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     stored = None
     if is_table_file(source):
         file = TableFile(os.fspath(source))
-        source, stored = file.table(order == "shuffle")
+        source, stored = file.table(order == "shuffle", [*schema, key] if isinstance(schema, Mapping) else None)
     if isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source):
         raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files, "
                         "and pack() itself reads .parquet, .arrow, .h5, .hdf5 and .zarr")
     if names is not None:
         names = as_names("names", names, "('image', 'label')", ordered=True)
+        if len(set(names)) < len(names):  # or the last item of that name would be the only one
+            raise ArgumentError(f"names={show(tuple(names))}: a name is given twice; give each item its own", "bad argument")
     if key is not None and not isinstance(key, str):
         check_function("key", key, "number, sample")
     elif key is None:
@@ -135,7 +138,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
         if is_table(source) or is_arrays(source):
             _refuse_for_table(names, batched)
             if is_table(source):
-                packed = pack_table(source, schema, key, decoders, stored)._replace(file=file)
+                packed = pack_table(source, schema, key, decoders, stored, classes is not None)._replace(file=file)
             else:
                 packed = pack_arrays(source, schema, key, decoders, classes is not None)
             source, schema, found, line, file = packed
@@ -206,6 +209,7 @@ def _pack(plan: _Plan, out: str | os.PathLike[str], classes: Iterable[str] | Non
             return dataset
         with shown_progress:
             plan.write_to(writer, shown_progress)
+        plan.check_file()
         if not is_named:
             plan.warn_of_inner_classes(writer)
         plan.warn_of_batches(writer)
@@ -240,7 +244,7 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
             "iter(loader)",
             "bad argument",
         )
-    if hasattr(source, "columns") and (hasattr(source, "to_dict") or hasattr(source, "to_pydict")):
+    if (hasattr(source, "to_dict") or hasattr(source, "to_pydict")) and hasattr(source, "columns"):
         raise ArgumentError(
             f"the source is a {type(source).__name__}; give its columns as a dict: "
             "{name: numpy.asarray(table[name]) for name in names}",
@@ -273,18 +277,23 @@ class _Plan:
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
         is_class = isinstance(source, type)  # its methods are those of its instances
         if is_class or not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
+            remedy = "; give what its collect() returns" if hasattr(source, "collect") else ""  # a LazyFrame of Polars
             raise TypeError(
-                f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}"
+                f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}{remedy}"
             )
         if shuffled and not (self.is_columns or (self.indexed and not batched)):
             raise ArgumentError(
                 "order='shuffle' needs a source with a length and an index; use order='source' for an iterable",
                 "bad argument",
             )
-        features = getattr(source, "features", None)
-        self.features = features if isinstance(features, Mapping) else {}
+        self.features = _features_of(source, schema is None)
         self.held = False  # a sample that cannot be copied waits to be written
         self.schema = _with_features(schema, self.features)
+
+    def check_file(self) -> None:
+        """After all has been read."""
+        if self.file is not None:
+            self.file.check()
 
     def _count(self) -> int | None:
         if self.is_columns:
@@ -529,11 +538,11 @@ class _Plan:
             kind = type(sample).__name__
             is_row = isinstance(sample, (tuple, list))
             kind = f"a {kind} of {len(sample)} items" if is_row else f"of type {kind}, which is not a dict or a tuple"
-            raise RecordError(
-                f"a {what} is {kind}; "
-                "must be a dict, or a tuple whose items names=(...) names",
-                "bad argument",
-            )
+            formatted = ", as dataset.with_format(None) gives" if hasattr(self.source, "with_format") else ""
+            remedy = f"must be a dict{formatted}, or a tuple whose items names=(...) names"
+            if is_table_file(sample):
+                remedy = "of several files of a table, give pyarrow.dataset.dataset(paths).to_table()"
+            raise RecordError(f"a {what} is {kind}; {remedy}", "bad argument")
         return dict(zip(names, sample))
 
     def _key(self, i: int, sample: Any, record: Mapping[str, Any]) -> str | None:
@@ -680,6 +689,29 @@ def _one_by_one(source: Any, schema: Any, decoders: Mapping[str, Decoder], batch
 
 
 # ---- Hugging Face ----
+
+
+def _features_of(source: Any, is_open: bool) -> Mapping[str, Any]:
+    """What samples are like, by name.  A format or a transform makes other values, apart from numbers of classes, whose features
+    alone are told then.  ``is_open``: there is no schema, so it is to tell all items, which a transform may change, too."""
+    features = getattr(source, "features", None)
+    if not isinstance(features, Mapping):
+        return {}
+    form = getattr(source, "format", None)
+    kind = form.get("type") if isinstance(form, dict) else getattr(getattr(source, "_formatting", None), "format_type", None)
+    is_plain = kind in (None, "python")
+    told = {name: feature if is_plain or _is_class_label(feature) else None for name, feature in features.items()}
+    if not is_open or not isinstance(form, dict) or not len(source) or is_plain and set(form.get("columns") or ()) == set(features):
+        return told
+    try:
+        sample = source[0]
+    except Exception as e:
+        raise RecordError(
+            f"sample 0 of the source, which tells the items of a dataset with a format or a transform, raises "
+            f"{type(e).__name__}: {e}; mend it, or give a schema",
+            "bad argument",
+        ) from e
+    return {name: told.get(name) for name in sample} if isinstance(sample, Mapping) else {}
 
 
 def _with_features(schema: SchemaLike | None, features: Mapping[str, Any]) -> SchemaLike | None:

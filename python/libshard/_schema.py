@@ -268,7 +268,7 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
         dtype, inner = "bool", tuple[int, ...]()
     elif isinstance(leaf, int):
         dtype, inner = "int64", ()
-    elif type(leaf) is float:
+    elif isinstance(leaf, float):  # numpy.float64, too
         dtype, inner = "float64", ()
     else:
         try:

@@ -11,12 +11,12 @@ import bisect
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
-from ._errors import MismatchError, of_system
+from ._errors import ArgumentError, of_system
 from ._schema import Stored
 from ._tables import SourceFile, arrow_column, files_of, refuse, refuse_nulls
 
@@ -47,6 +47,8 @@ class TableFile(SourceFile):
         self.shown = path
         self.handle: Any = None  # a ParquetFile, a reader of record batches, or a list of these
         self.pid = 0
+        if os.path.isdir(path):
+            refuse(f"{path}: is a folder, and pack() reads one file", "give pyarrow.dataset.dataset(path).to_table()")
         with _reading(path):
             self.said = self.state()
         handle = self.open()
@@ -69,8 +71,7 @@ class TableFile(SourceFile):
         if self.handle is not None and self.pid == os.getpid():
             return self.handle
         with _reading(self.shown) as pyarrow:
-            if self.state() != self.said:
-                raise MismatchError(f"{self.shown}: was changed while it is packed; call pack() again", "changed")
+            self.check()
             if self.path.lower().endswith(".parquet"):
                 self.handle = pyarrow.parquet.ParquetFile(self.path)
             else:
@@ -81,9 +82,29 @@ class TableFile(SourceFile):
                     self.handle = pyarrow.ipc.open_file(mapped)
                 else:  # datasets of Hugging Face are streams
                     table = pyarrow.ipc.open_stream(mapped).read_all()
+                    self._check_end(mapped)
                     self.handle = table.to_batches() or [pyarrow.RecordBatch.from_pylist([], table.schema)]
             self.pid = os.getpid()
         return self.handle
+
+    def _check_end(self, mapped: Any) -> None:
+        """A stream of which all has been read ends with a mark, and the file ends there, too."""
+        end, size = mapped.tell(), mapped.size()
+        if end < size:
+            refuse(
+                f"{self.shown}: has {size - end:,} bytes behind the end of its stream, perhaps a second one",
+                "read each stream with pyarrow.ipc.open_stream(), and give pyarrow.concat_tables() of them",
+            )
+        mark = b"\xff\xff\xff\xff\0\0\0\0"
+        mapped.seek(0)
+        is_old = mapped.read(4) != mark[:4]  # before Arrow 0.15 the mark was zeros, as the end of a column may be
+        mapped.seek(size - len(mark))
+        if mapped.read() != mark and not is_old:
+            refuse(
+                f"{self.shown}: its stream has no mark at its end, so it may be cut, or its writer was stopped, and rows "
+                "may be missing",
+                "compare the file with its original; if it is whole, give pyarrow.ipc.open_stream(path).read_all()",
+            )
 
     def release(self) -> None:
         self.handle = None
@@ -100,13 +121,16 @@ class TableFile(SourceFile):
         handle = self.open()
         return handle[group] if isinstance(handle, list) else handle.get_batch(group)
 
-    def table(self, shuffled: bool) -> tuple[Any, Callable[[str, bool], Any] | None]:
-        """What pack_table() takes.  Rows in any order, or none at all, come from memory, since each may need another group."""
+    def table(self, shuffled: bool, wanted: Collection[Any] | None) -> tuple[Any, Callable[[str, bool], Any] | None]:
+        """What pack_table() takes.  Rows in any order, or none at all, come from memory, since each may need another group.
+
+        ``wanted``: names of columns, among other things; None: all of them.
+        """
         if not shuffled and self.ends and self.ends[-1]:
             return self.schema.empty_table(), functools.partial(StoredColumn, self)
         with _reading(self.shown) as pyarrow:
             if self.is_parquet:
-                return self.open().read(), None
+                return self.open().read(None if wanted is None else [n for n in self.schema.names if n in wanted] or None), None
             return pyarrow.Table.from_batches([*map(self._batch, range(self._batch_count()))], self.schema), None
 
     @functools.cached_property
@@ -135,7 +159,7 @@ class StoredColumn(Stored):
 
     def __init__(self, file: TableFile, name: str, image: bool) -> None:
         self.file, self.name, self.image = file, name, image
-        self.kept: tuple[int, Any] = -1, None  # a group, and its values
+        self.kept: tuple[int, Any] = -1, None  # a group, and its values, or the error if it is damaged
         dtype = file.schema.field(name).type
         refuse_nulls(name, dtype, file.missing(name), len(self))
         self.names: list[str] | None = None  # of a category
@@ -160,10 +184,16 @@ class StoredColumn(Stored):
     def _group(self, group: int) -> Any:
         if self.kept[0] != group:
             self.kept = -1, None  # two of them need not be in memory
-            table = self.file.read(group, self.name)
+            try:
+                table = self.file.read(group, self.name)
+            except ArgumentError as e:  # on_error= may ask for each of its rows
+                self.kept = group, e
+                raise
             place = table.column_names.index(self.name)  # "a" also reads a column that is called "a.b"
             values = files_of(table, place, self.name) if self.image else arrow_column(table, place, self.name)[0]
             self.kept = group, values
+        if isinstance(self.kept[1], ArgumentError):
+            raise self.kept[1].with_traceback(None)
         return self.kept[1]
 
     def __getitem__(self, rows: Any) -> Any:

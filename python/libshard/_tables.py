@@ -8,6 +8,7 @@ are a line in the provenance of each shard: ``columns float64 ["x", "y"]``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -41,21 +42,40 @@ class Packed(NamedTuple):
 
 
 class SourceFile:
-    """A file or folder that a source reads."""
+    """A file or folder that a source reads, and that must not change until all is packed."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
+        self.places = [self.path]  # of it, what is read
+        self.said: list[Any] = []  # state() before it was read
 
     def release(self) -> None:
         """Close what is open, before this process forks."""
 
-    def state(self) -> list[int]:
-        """Files, their bytes and the time of the newest: if it has changed, so have samples perhaps."""
-        places = [self.path]
-        for folder, _, names in os.walk(self.path):
-            places += [os.path.join(folder, name) for name in names]
-        states = [os.stat(place) for place in places if not os.path.isdir(place)]
-        return [len(states), sum(s.st_size for s in states), max((s.st_mtime_ns for s in states), default=0)]
+    def state(self) -> list[Any]:
+        """Files, their bytes, and a hash of the size and the time of each: if it has changed, so have samples perhaps."""
+        files = [*self.places]
+        for place in self.places:
+            for folder, _, names in os.walk(place):
+                files += [os.path.join(folder, name) for name in names]
+        states = [(name, os.stat(name)) for name in sorted(files) if not os.path.isdir(name)]
+        said = hashlib.sha256()
+        for name, s in states:
+            said.update(f"{os.path.relpath(name, self.path)}\0{s.st_size} {s.st_mtime_ns}\n".encode(errors="surrogateescape"))
+        return [len(states), sum(s.st_size for _, s in states), said.hexdigest()]
+
+    def check(self) -> None:
+        """Refuse what was read if a file has changed meanwhile: records may be of both versions."""
+        try:
+            is_same = self.state() == self.said
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise MismatchError(
+                f"{self.path}: was changed while it was packed; call pack() again when nothing writes it any more, with "
+                "workers= also with resume=False",
+                "changed",
+            )
 
 
 class _Wide:
@@ -75,7 +95,7 @@ class _Wide:
 
 def is_table(source: Any) -> bool:
     """Is it a DataFrame of pandas or Polars, or a table or record batch of Arrow?"""
-    return module_of(source) in _READERS and hasattr(source, "columns") and hasattr(source, "shape")
+    return module_of(source) in _READERS and hasattr(source, "shape") and hasattr(source, "columns")
 
 
 class _Files:
@@ -167,13 +187,38 @@ def warn_of_names(name: str, count: int, label: str | None) -> None:
     )
 
 
+def _type_of(table: Any, place: int) -> Any:
+    """Of a column of Arrow, which has an attribute ``ordered`` if it is a dictionary."""
+    return table.schema.types[place] if module_of(table) == "pyarrow" else None
+
+
+def _warn_of_order(name: str, values: Iterable[str], names: Sequence[str]) -> None:
+    """Names in the order in which a writer came across them are numbered otherwise in another file."""
+    seen = set[str]()
+    for value in values:
+        if value in seen:
+            continue
+        if value != names[len(seen)]:
+            return
+        seen.add(value)
+        if len(seen) == len(names):
+            break
+    if len(seen) == len(names) and [*names] != sorted(names):
+        warnings.warn(
+            f"the classes of column {show(name)} are numbered as they come in it: {show([*names])}. Another table, such as that "
+            "of validation, may number them otherwise; classes=[...] says their order for both",
+            stacklevel=stack_level(),
+        )
+
+
 def module_of(source: Any) -> str:
     return type(source).__module__.partition(".")[0]
 
 
 def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Container[str] = (),
-               stored: Callable[[str, bool], Any] | None = None) -> Packed:
-    """Read a table: all columns, or those that a schema chooses.  ``images``: columns of files.
+               stored: Callable[[str, bool], Any] | None = None, is_named: bool = False) -> Packed:
+    """Read a table: all columns, or those that a schema chooses.  ``images``: columns of files.  ``is_named``: the
+    names of classes are given.
 
     ``stored``: makes a column that lies in a file, by its name and whether it has files of images; the table has no rows then.
     """
@@ -191,12 +236,14 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
             f"column {show(level)} is the index of a frame of pandas, which Arrow and Parquet keep as a column",
             "write it with index=False, drop the column, or choose columns with a schema",
         )
-    index = [str(n) for n in getattr(getattr(table, "index", None), "names", ()) if n is not None]
-    if index and wanted is None and module_of(table) == "pandas":
-        refuse(
-            f"the DataFrame's index {show(index[0])} is not one of its columns, and would be lost",
-            "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
-        )
+    if wanted is None and module_of(table) == "pandas":
+        named = [str(n) for n in table.index.names if n is not None]
+        if named or table.index.dtype.kind not in "iu":  # numbers without a name are those of rows, perhaps of another frame
+            what = f"the DataFrame's index {show(named[0])}" if named else f"the DataFrame's index of {table.index.dtype}"
+            refuse(
+                f"{what} is not one of its columns, and would be lost",
+                "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
+            )
     told, told_columns, told_classes = _told(table)
     if wanted is None and told:
         wanted = {name: told.get(name) for name in names if name != key}
@@ -225,6 +272,8 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
             refuse(what, "give its numbers, as frame[name].cat.codes, or its text")
         if name == label and name != is_key:
             classes = found if found is not None else told_classes
+            if found is not None and not is_named and getattr(_type_of(table, place), "ordered", True) is False:
+                _warn_of_order(name, values, found)
         elif found is not None and name in named and name != is_key:
             warn_of_names(name, len(found), label)
         columns[name] = values
@@ -312,7 +361,8 @@ def _of_pandas(table: Any, place: int, name: str) -> _Column:
         return [str(value) for value in series], [str(value) for value in dtype.categories]
     if kind in "biuf" and hasattr(dtype, "numpy_dtype"):
         return series.to_numpy(dtype=dtype.numpy_dtype), None
-    if str(dtype) not in ("object", "str", "string") and not str(dtype).startswith(("string[", "binary[", "list<")):
+    is_text = str(dtype).removeprefix("large_").startswith(("string[", "binary[", "list<"))
+    if not is_text and str(dtype) not in ("object", "str", "string"):
         _refuse_dtype(name, dtype)
     values = series.tolist()
     kinds = {type(value).__name__ for value in values}

@@ -449,6 +449,7 @@ def pack_shards(plan: _Plan, writer: _Shards, workers: int, on_error: OnError, s
     job = _Job(plan, writer, workers, on_error, start_method, show_progress)
     with show_progress:
         job.run()
+    plan.check_file()
     return writer.seal(job.receipts)
 
 
@@ -550,8 +551,9 @@ class _Job:
             "length": self.count,
             "schema": [dataclasses.asdict(f) for f in writer._layout.named],
             "source": type(plan.source).__qualname__,
-            "files of the source": plan.file and plan.file.state(),
+            "files of the source": plan.file and plan.file.said,
             "names": plan.names,
+            "images": [{"name": name, **decoder.image.options()} for name, decoder in plan.decoders.items()] or None,
             "key": plan.key if plan.key is None or isinstance(plan.key, str) else "a function",
             "classes": writer._classes,
             "order": "shuffle" if plan.shuffled else "source",
@@ -711,6 +713,8 @@ def _differing(before: Any, now: Any) -> str:
             if a != b:
                 before, now = a, b
                 break
+        else:
+            before, now = ([item["name"] if isinstance(item, dict) else item for item in items] for items in (before, now))
     if isinstance(before, dict) and isinstance(now, dict) and before.get("name") == now.get("name"):
         names = [n for n in now if before.get(n) != now[n]]
         return f"field {show(now['name'])} has {names[0]} {show(before.get(names[0]))}, and now {show(now[names[0]])}"

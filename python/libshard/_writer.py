@@ -438,7 +438,11 @@ class Writer:
         shard, number = self._shard, self._shard_count
         self._shard = None
         self._shard_count += 1
-        self._wait(_FINISHERS - 1)
+        try:
+            self._wait(_FINISHERS - 1)
+        except BaseException:  # of an earlier shard: nobody else closes this one
+            shard.close()
+            raise
         path = os.path.join(self._dir, shard_name(number))
         self._finishing.append((number, shard, self._threads().submit(_finish, shard, path, self._published)))
 
@@ -479,7 +483,11 @@ class Writer:
 
 def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> _Finished:
     """In a thread, which knows nothing of the writer: or it would keep it alive."""
-    sha256, already, not_finite = shard.finish()
+    try:
+        sha256, already, not_finite = shard.finish()
+    except ExistsError as e:
+        remedy = "if nothing else writes there, remove it, or write with replace=True"
+        raise ExistsError(f"{e}; {remedy}", "exists already") from None
     if not already:
         published.append(path)
     return sha256, not_finite

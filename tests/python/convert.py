@@ -623,6 +623,43 @@ class Convert(unittest.TestCase):
         self.assertIn("3 files are packed as one dataset, among them 'train-00000-of-00002', 'validation-00000-of-00001'; if",
                       next(iter(notes)))  # fmt: skip
 
+    def test_files_that_are_missing_or_not_looked_at(self):
+        folder = pathlib.Path("some")
+        tfrecord(folder, rows)
+        for k, name in enumerate(sorted(os.listdir(folder))):
+            os.rename(folder / name, folder / f"t-0000{k + 1}-of-00002.tfrecord")
+        self.assertEqual(len(index("tfrecord", folder)), 24)  # some writers count from 1
+        for k in 0, 1:
+            os.rename(folder / f"t-0000{k + 1}-of-00002.tfrecord", folder / f"t-0000{2 * k}-of-00003.tfrecord")
+        with self.assertRaisesRegex(convert.ConvertError, "some/t-00001-of-00003.tfrecord: is missing; if only the others are wanted"):
+            index("tfrecord", folder)
+        os.rename(folder / "t-00002-of-00003.tfrecord", folder / "other.tfrecord")
+        with self.assertRaisesRegex(convert.ConvertError, "t-00001-of-00003.tfrecord: is missing, and so are 1 more of these 3 files"):
+            index("tfrecord", folder)
+        os.rename(folder / "t-00000-of-00003.tfrecord", folder / "b.tfrecord")
+        (folder / "empty.tfrecord").touch()
+        (folder / "more").mkdir()
+        shutil.copy(folder / "b.tfrecord", folder / "more")
+        (folder / "nothing").mkdir()
+        count, notes = convert.index("tfrecord", folder, io.StringIO())
+        self.assertEqual(count, 24)
+        self.assertIn("files have no bytes, and so no records", notes)
+        self.assertIn("folders in some are not packed, which have such files, too: 'more'", notes)
+        os.symlink("b.tfrecord", folder / "again.tfrecord")
+        with self.assertRaisesRegex(convert.ConvertError, "b.tfrecord: is the same file as 'again.tfrecord', so its records would be"):
+            index("tfrecord", folder)
+        for kind, key in ("mds", "shards"), ("litdata", "chunks"):
+            shutil.rmtree(folder)
+            WRITERS[kind](folder, rows)
+            self.assertFalse([n for n in convert.index(kind, folder, io.StringIO())[1] if "does not list" in n])  # the control
+            said = json.loads((folder / "index.json").read_text())
+            said[key].pop()
+            (folder / "index.json").write_text(json.dumps(said))
+            count, notes = convert.index(kind, folder, io.StringIO())
+            self.assertLess(count, 24)
+            (note,) = [n for n in notes if "does not list" in n]
+            self.assertRegex(note, "files that index.json does not list are not packed: '(shard.00005.mds|chunk-0-5.bin)'")
+
     def test_values_that_a_table_cannot_have(self):
         odd = [dict(r) for r in rows]
         odd[3]["score"], odd[4]["score"], odd[5]["caption"] = float("nan"), float("inf"), b"a\0b"

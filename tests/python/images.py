@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -444,6 +445,35 @@ class Images(unittest.TestCase):
         ignored, applied = (libshard.pack(source, schema(resize=32, crop=24, exif=how), f"exif-{how}")
                             for how in ("ignore", "apply"))  # fmt: skip
         self.assertNotEqual(bytes(ignored[0]["image"]), bytes(applied[0]["image"]))
+
+    def test_a_call_with_other_options_does_not_go_on(self):
+        """The samples that are compared may have the same pixels with both, as images without an orientation have."""
+        class Stops(list):
+            def __getitem__(self, i):
+                if i == stop:
+                    raise ValueError("stopped")
+                return {"image": list.__getitem__(self, i)}
+
+        source = Stops([self.files[0].read_bytes()] * 9)
+        base = {"resize": 16, "crop": 16}
+        for given, now, words in (
+            ({}, {"exif": "apply"}, "field 'image' has exif 'ignore', and now 'apply'"),
+            ({}, {"mean": 0.5, "std": 1, "dtype": "f32"}, "another schema"),
+            ({"filter": "box"}, {}, "field 'image' has filter 'box', and now 'bilinear'"),
+            ({}, {"limit": "pixels=100M", "exif": "ignore"}, None),
+        ):
+            shutil.rmtree("stopped", ignore_errors=True)
+            stop = 7
+            with self.assertRaises(libshard.RecordError):
+                libshard.pack(source, {"image": libshard.Image(**base, **given)}, "stopped", workers=0, shard_records=3)
+            stop = None
+            again = {"image": libshard.Image(**base, **now)}, "stopped"
+            if words:
+                with self.assertRaisesRegex(libshard.ExistsError, words):
+                    libshard.pack(source, *again, workers=0, shard_records=3)
+            else:
+                self.assertEqual(len(libshard.pack(source, *again, workers=0, shard_records=3)), 9)
+        shutil.rmtree("stopped")
 
     def test_program(self):
         os.makedirs("bin", exist_ok=True)

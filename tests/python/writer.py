@@ -468,6 +468,13 @@ class Sources(Case):
             ds = libshard.pack({"label": np.array(["b", "a"], dtype)}, None, "ours", classes=["a", "b"])
             self.assertEqual(ds[:]["label"].tolist(), [1, 0])
 
+    def test_numbers_of_numpy_tell_their_type(self):
+        for kind in ("int8", "uint64", "float16", "float32", "float64", "bool"):
+            ds = libshard.pack([{"x": np.dtype(kind).type(n), "y": [np.dtype(kind).type(n)]} for n in (1, 0)], None, "ours")
+            self.assertEqual([(f.dtype, f.shape) for f in ds.schema], [(kind, ()), (kind, (1,))])
+            self.assertEqual(ds[:]["x"].tolist(), [1, 0])
+            self.setUp()
+
     def test_names_of_classes_of_an_inner_dataset_are_asked_for(self):
         whole = libshard.pack({"label": [0, 1, 1]}, None, "whole", classes=["a", "b"])
         class Part(list):  # as a Subset of PyTorch

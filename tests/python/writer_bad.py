@@ -226,6 +226,8 @@ class BadUse(Case):
         for number in (1, 1.0, np.int64(1), np.array(1)):
             self.refuse(None, [(number, image)], r"the first is a number; say what they are, as names=\('label', 'image'\)")
         self.setUp()
+        with self.assertRaisesRegex(libshard.ArgumentError, r"names=\('x', 'x'\): a name is given twice; give each item its own"):
+            libshard.pack([(1, 2)], None, "ours", names=("x", "x"))
         ds = libshard.pack([(1, image)], None, "ours", names=("label", "image"))
         self.assertEqual((ds[0]["label"], ds.schema["image"].semantic), (1, "image"))
 

@@ -122,7 +122,7 @@ class Publishing(Case):
         libshard.pack({"x": np.arange(100)}, None, "ours", shard_records=30)
         os.unlink("ours/dataset.manifest")
         with self.assertRaisesRegex(
-            libshard.ExistsError, "00000.shard: already exists and is another shard; it was left as it is"
+            libshard.ExistsError, "00000.shard: already exists and is another shard; it was left as it is; .* remove it, or write with replace"
         ):
             libshard.pack({"x": np.arange(1, 101)}, None, "ours", shard_records=30)
         with self.assertRaisesRegex(
@@ -132,6 +132,18 @@ class Publishing(Case):
         self.assertEqual(len(os.listdir("ours")), 4)
         libshard.pack({"x": np.arange(60)}, None, "ours", shard_records=30, replace=True)
         self.assertEqual(len(os.listdir("ours")), 3)
+
+    def test_a_shard_that_waits_when_another_one_fails(self):
+        """Its temporary file stayed until the exception was forgotten, or for ever."""
+        libshard.pack({"x": np.arange(5)}, None, "other")
+        os.mkdir("ours")
+        os.rename("other/00000.shard", "ours/00000.shard")
+        try:  # assertRaises() clears the frames that hold it
+            libshard.pack(({"x": i} for i in range(300)), None, "ours", shard_records=50)
+        except libshard.ExistsError as e:
+            self.assertEqual(os.listdir("ours"), ["00000.shard"], e)
+        else:
+            self.fail("not refused")
 
     def test_what_is_there_stays(self):
         libshard.pack({"x": np.arange(9)}, None, "ours")

@@ -113,6 +113,35 @@ class Pictures(Case):
                              [bytes(b["image"]), *map(float, (b["label"], b["score"]))])  # fmt: skip
         self.refuse(hf.with_transform(lambda batch: batch), "field 'image': the dataset has a transform", self.schema)
 
+    def test_formats_and_transforms_of_hugging_face(self):
+        """They make other samples than the features say, so the first sample tells names and dtypes."""
+        features = datasets.Features({"x": datasets.Value("int32"), "f": datasets.Value("float64"),
+                                      "v": datasets.Sequence(datasets.Value("uint8"), length=2),
+                                      "fine": datasets.ClassLabel(names=CLASSES)})  # fmt: skip
+        hf = datasets.Dataset.from_dict({"x": [7, 8, 9], "f": [1 / 3] * 3, "v": [[1, 2]] * 3, "fine": [2, 0, 1]}, features=features)
+        for source, want in (
+            (hf, {"x": "int32", "f": "float64", "v": "uint8", "fine": "int64"}),
+            (hf.with_format("torch"), {"x": "int64", "f": "float32", "v": "int64", "fine": "int64"}),
+            (hf.to_iterable_dataset().with_format("torch"), {"x": "int64", "f": "float32", "v": "int64", "fine": "int64"}),
+            (hf.with_format("numpy", columns=["v", "fine"]), {"v": "int64", "fine": "int64"}),
+            (hf.with_format(columns=["x", "fine"]), {"x": "int32", "fine": "int64"}),
+            (hf.with_transform(lambda b: {"y": [v + 0.5 for v in b["x"]], "fine": b["fine"]}), {"y": "float64", "fine": "int64"}),
+        ):
+            for workers in (None, 0) if hasattr(source, "__len__") else (None,):
+                ds = self.pack(source, workers=workers)
+                self.assertEqual({f.name: f.dtype for f in ds.schema}, want)
+                self.assertEqual((ds.classes, ds.column("fine").tolist()), (CLASSES, [2, 0, 1]))
+                for sample, record in zip(source, ds, strict=True):
+                    for name in want:
+                        self.assertEqual(np.asarray(record[name]).tolist(), np.asarray(sample[name]).tolist(), name)
+        self.assertEqual(self.pack(hf.with_format("torch"), {"f": None}).schema["f"].dtype, "float32")
+        bad = hf.with_transform(lambda b: {"y": [1 // (x - 7) for x in b["x"]]})
+        self.refuse(bad, "sample 0 of the source.*raises ZeroDivisionError: .*; mend it, or give a schema", error=libshard.RecordError)
+        with self.assertWarnsRegex(UserWarning, "1 of 3 samples were left out"):
+            self.assertEqual(self.pack(bad, {"y": "i64"}, on_error="skip").column("y").tolist(), [1, 0])
+        for kind in "pandas", "arrow", "polars":
+            self.refuse(hf.with_format(kind), "must be a dict, as dataset.with_format.None. gives", error=libshard.RecordError)
+
     def test_images_by_their_paths(self):
         for i, f in enumerate(self.files):
             pathlib.Path(f"{i}.img").write_bytes(f)
@@ -371,6 +400,9 @@ class Files(Case):
             self.refuse("flip.h5", r"flip.h5: .*h5py cannot read rows 0 to 99 of array 'x'|rows 40 to 49 of array 'x'",
                         error=libshard.CorruptError, workers=workers)  # fmt: skip
         self.refuse("cut.h5", "cut.h5: h5py cannot read it: .*truncated.*compare it with its original", error=libshard.CorruptError)
+        code = "import h5py, os; f = h5py.File('open.h5', 'w', libver='latest'); f['x'] = [1]; f.swmr_mode = True; os._exit(0)"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        self.refuse("open.h5", "open.h5: is being written, or its writer was killed before it closed the file; wait until .*h5clear")
         pathlib.Path("no.h5").write_bytes(b"no")
         self.refuse("no.h5", "no.h5: h5py cannot read it", error=libshard.CorruptError)
         self.zarr(columns=rows, chunk=10)
@@ -434,6 +466,76 @@ class Files(Case):
                         got, want = column[rows], columns["image"][rows]
                         self.assertTrue(got.shape == want.shape and (got == want).all(), (path, block, rows))
                 file.release()
+
+    def test_a_file_that_changes_while_it_is_packed(self):
+        """Records of both versions would be one dataset.  A change may bring an older time, as `cp -p` does."""
+        pyarrow.parquet.write_table(pa.table({"x": np.arange(N)}), "a.parquet")
+        self.zarr({"x": np.arange(N), "y": np.arange(N)})
+        self.hdf5({"x": np.arange(N)})
+        with h5py.File("link.h5", "w") as f:
+            f["x"] = h5py.ExternalLink("a.h5", "/x")
+        for path, inner in ("a.h5", ""), ("link.h5", "/../a.h5"), ("a.parquet", ""), ("a.zarr", "/x/c/0"), ("a.zarr", "/y/c/0"):
+            shutil.rmtree("ours", ignore_errors=True)
+            for workers in (None, 2) if path == "a.h5" else (0,):
+                calls = []
+
+                def change(done, count, file=os.path.normpath(path + inner), calls=calls):
+                    calls.append(done)
+                    os.utime(file, ns=(1, os.stat(file).st_mtime_ns - 1))
+
+                options = {"shard_records": N // 3, "workers": workers, "progress": change}
+                if "y" in inner:  # the control: what is not packed may change
+                    self.assertEqual(len(self.pack(path, {"x": None}, **options)), N)
+                    continue
+                with self.assertRaisesRegex(libshard.MismatchError, f"{path}: was changed while it was packed; call pack.. again"):
+                    self.pack(path, {"x": None}, **options)
+                self.assertTrue(calls)
+                self.assertFalse(os.path.exists("ours/dataset.manifest"))
+                self.assertEqual(len(self.pack(path, {"x": None}, **{**options, "progress": None}, resume=workers is None)), N)
+                shutil.rmtree("ours")
+
+    def test_numbers_that_stand_for_others(self):
+        """What NetCDF's conventions say of an array is not done, so it is not passed over either."""
+        for attributes, words in (
+            ({"scale_factor": 0.1}, r"array 'x' has the attribute scale_factor=0.1, so its numbers stand for others; write the "
+                                    r"numbers that they stand for; .* in the schema, as \{'x': 'int16\[2\]'\}"),
+            ({"scale_factor": 1.0, "add_offset": 5}, "add_offset=5, so its numbers"),
+            ({"_FillValue": 2, "scale_factor": 1.0, "add_offset": 0}, "_FillValue=2; a value that is missing is packed as this"),
+            ({"missing_value": [-9]}, "missing_value=.-9.; a value that is missing is packed as this number"),
+            ({"_FillValue": float("nan"), "units": "K"}, ""),
+        ):
+            with h5py.File("a.h5", "w") as f:
+                f.create_dataset("x", data=np.arange(6, dtype=">i2").reshape(3, 2)).attrs.update(attributes)
+            zarr.open_group("a.zarr", mode="w").create_array("x", data=np.arange(6, dtype="i2").reshape(3, 2)).attrs.update(attributes)
+            for path in "a.h5", "a.zarr":
+                if "so its numbers" in words:
+                    self.refuse(path, words)
+                elif words:
+                    with self.assertWarnsRegex(UserWarning, words):
+                        self.pack(path)
+                else:
+                    self.pack(path)
+                self.assertEqual(self.pack(path, {"x": "i16[2]"}).column("x").tolist(), [[0, 1], [2, 3], [4, 5]])
+
+    def test_arrays_in_files_beside_it(self):
+        np.arange(5, dtype="i4").tofile("half.bin")
+        with h5py.File("a.h5", "w") as f:
+            f.create_dataset("x", (10,), "i4", external=[("half.bin", 0, 40)])
+        with h5py.File("a.h5", "r") as f:
+            self.assertEqual(f["x"][:].tolist(), [0, 1, 2, 3, 4] + [0] * 5)  # the zeros are nowhere
+        self.refuse("a.h5", "array 'x' lies in other files, such as 'half.bin', and what is cut from them would be read as zeros")
+
+    def test_texts(self):
+        texts = ["dog", "cat", "owl", "cat"]
+        for path in (*self.both(columns={"label": texts}), self.zarr(columns={"label": texts}, path="b.zarr", classes=CLASSES)):
+            is_named = path == "b.zarr"
+            ds = self.pack(path, classes=None if is_named else CLASSES)
+            self.assertEqual((ds.column("label").tolist(), ds.classes), ([1, 0, 2, 0], CLASSES))
+            if not is_named:
+                self.assertEqual([r["label"] for r in self.pack(path)], texts)
+        with h5py.File("a.h5", "w") as f:
+            f["x"] = np.array([b"ab", b"\xff"])
+        self.refuse("a.h5", "array 'x' is said to be text in ascii, and has other bytes: .*0xff.*give its values in a dict")
 
     def test_a_summary_of_zarr_that_is_old(self):
         group = zarr.open_group("a.zarr", mode="w", zarr_format=2)

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet
 from libshard import _table_files
 
@@ -46,8 +47,8 @@ class Tables(unittest.TestCase):
     def pack(self, table, schema=None, **options):
         return libshard.pack(table, schema, "ours", replace=True, **options)
 
-    def refuse(self, table, words, schema=None, **options):
-        with self.assertRaisesRegex(libshard.ArgumentError, words):
+    def refuse(self, table, words, schema=None, error=libshard.ArgumentError, **options):
+        with self.assertRaisesRegex(error, words):
             self.pack(table, schema, **options)
 
     def test_74_columns_are_6_fields_and_found_by_name(self):
@@ -200,12 +201,28 @@ class Tables(unittest.TestCase):
             for schema in ({"c": None}, {"a": None, "c": "int64"}):
                 self.refuse(make({"a": [1], "b": [2]}), r"schema: the .* has no column 'c'; it has \['a', 'b'\]", schema)
 
+    def test_types_that_pandas_has_of_arrow(self):
+        for kind in pa.large_string(), pa.string():
+            frame = pd.DataFrame({"s": pd.Series(["é", "b"], dtype=pd.ArrowDtype(kind))})
+            self.assertEqual([r["s"] for r in self.pack(frame)], ["é", "b"])
+        frame = pd.DataFrame({"x": pd.Series([[1, 2], [3, 4]], dtype=pd.ArrowDtype(pa.large_list(pa.int64())))})
+        self.assertEqual(self.pack(frame, {"x": "i64[2]"}).column("x").tolist(), [[1, 2], [3, 4]])
+
+    def test_a_frame_that_is_not_computed_yet(self):
+        with self.assertRaisesRegex(TypeError, r"not a LazyFrame; give what its collect.. returns"):
+            self.pack(pl.LazyFrame({"x": [1, 2]}))
+
     def test_the_index_of_a_frame_is_not_lost_without_a_word(self):
+        for index, what in (["a", "b"], "str"), (pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), "object"), ([0.5, 1], "float64"):
+            self.refuse(pd.DataFrame({"x": [1, 2]}, index), f"the DataFrame's index of {what} is not one of its columns.*reset_index")
+            self.assertEqual(len(self.pack(pd.DataFrame({"x": [1, 2]}, index), {"x": None})), 2)
+        for index in [7, 7], [1, 0]:  # of rows that were chosen or shuffled
+            self.assertEqual(self.pack(pd.DataFrame({"x": [1, 2]}, index)).column("x").tolist(), [1, 2])
         frame = pd.DataFrame({"id": ["p", "q"], "a": [1.0, 2.0]}).set_index("id")
         self.refuse(frame, "the DataFrame's index 'id' is not one of its columns.*reset_index")
         self.assertEqual(self.pack(frame.reset_index(), key="id").index_of("q"), 1)
         self.assertEqual(len(self.pack(frame, {"a": None})), 2)
-        self.assertEqual(len(self.pack(frame.rename_axis(None))), 2)
+        self.assertEqual(len(self.pack(frame.reset_index(drop=True))), 2)
 
     def test_whole_shards_are_as_those_in_one_go(self):
         columns = wide()
@@ -248,6 +265,39 @@ class Tables(unittest.TestCase):
         with self.assertRaisesRegex(libshard.NotFoundError, "none.parquet"):
             self.pack("none.parquet")
 
+    def test_a_stream_of_which_a_part_would_be_read(self):
+        """pyarrow reads the first of two streams, or those batches that are there, and says nothing."""
+        table = pa.table({"x": np.arange(20)})
+        for legacy in False, True:
+            options = pa.ipc.IpcWriteOptions(use_legacy_format=legacy)
+            sink, ends = pa.BufferOutputStream(), []
+            with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+                for rows in table.slice(0, 10), table.slice(10):
+                    writer.write_table(rows)
+                    ends.append(sink.tell())
+            whole = sink.getvalue().to_pybytes()
+            path = pathlib.Path("part.arrow")
+            path.write_bytes(whole)
+            self.assertEqual(len(self.pack("part.arrow")), 20)  # the control
+            path.write_bytes(whole + whole)
+            self.refuse("part.arrow", f"has {len(whole):,} bytes behind the end of its stream.*give pyarrow.concat_tables")
+            for end, rows in zip(ends, (10, 20), strict=True) if not legacy else ():  # whose mark is not to be told from zeros
+                path.write_bytes(whole[:end])
+                self.assertEqual(len(pa.ipc.open_stream(whole[:end]).read_all()), rows)
+                self.refuse("part.arrow", "has no mark at its end, so it may be cut.*if it is whole, give pyarrow")
+
+    def test_several_files(self):
+        paths = ["part1.parquet", "part2.parquet"]
+        for i, path in enumerate(paths):
+            pyarrow.parquet.write_table(pa.table({"x": [2 * i, 2 * i + 1]}), path)
+        self.refuse(paths, r"of several files of a table, give pyarrow.dataset.dataset.paths..to_table..", error=libshard.RecordError)
+        self.assertEqual(self.pack(pyarrow.dataset.dataset(paths).to_table()).column("x").tolist(), [0, 1, 2, 3])
+
+    def test_a_folder_that_is_called_like_a_file(self):
+        os.mkdir("spark.parquet")
+        pyarrow.parquet.write_table(pa.table({"x": np.arange(3)}), "spark.parquet/part-0.parquet")
+        self.refuse("spark.parquet", r"spark.parquet: is a folder, and pack.. reads one file; give pyarrow.dataset.dataset.path.")
+
     def written(self, table, rows):
         """Files of it: Parquet in row groups, Arrow in record batches, and a stream of these."""
         pyarrow.parquet.write_table(table, "groups.parquet", row_group_size=rows)
@@ -288,6 +338,18 @@ class Tables(unittest.TestCase):
                 ds = self.pack(source, workers=workers, shard_records=2)
                 self.assertEqual(([ds[i]["label"] for i in range(6)], ds.classes), ([0, 1, 2, 0, 1, 2], ["cat", "dog", "owl"]))
 
+    def test_classes_that_are_numbered_as_they_come(self):
+        """Polars writes a Categorical so: files of training and of validation would have other numbers for one class."""
+        pl.DataFrame({"label": ["owl", "cat", "owl"]}).with_columns(pl.col("label").cast(pl.Categorical)).write_parquet("a.parquet")
+        for source in "a.parquet", pyarrow.parquet.read_table("a.parquet"):
+            with self.assertWarnsRegex(UserWarning, r"'label' are numbered as they come in it: \['owl', 'cat'\].*classes=\[...\] says"):
+                self.assertEqual(self.pack(source).column("label").tolist(), [0, 1, 0])
+            self.assertEqual(self.pack(source, classes=["cat", "owl"]).column("label").tolist(), [1, 0, 1])
+        for texts, names in (["a", "b"], ["a", "b"]), (["b", "a"], ["a", "b"]), (["b", "a"], ["b", "a", "z"]), (["a"], ["b", "a"]):
+            self.assertEqual(self.pack(pa.table({"label": pd.Categorical(texts, names)})).classes, names)
+        ordered = pa.DictionaryArray.from_arrays(pa.array([0, 1]), ["b", "a"], ordered=True)
+        self.assertEqual(self.pack(pa.table({"label": ordered})).classes, ["b", "a"])
+
     def test_a_null_in_the_last_group_is_refused(self):
         for column in [1.0] * 99 + [None], ["x"] * 99 + [None], [[1, 2]] * 99 + [None], [[1, 2]] * 99 + [[1, None]]:
             table = pa.table({"x": pa.array(column), "y": np.arange(100)})
@@ -320,6 +382,18 @@ class Tables(unittest.TestCase):
         for path in self.written(table, 2_000):
             self.assertLess(most(path), whole - (73 << 10), path)
 
+    def test_columns_that_nobody_wants_are_not_read_to_be_shuffled(self):
+        pyarrow.parquet.write_table(pa.table({"x": np.arange(90), "a": np.arange(90), "a.b": [f"{i}" for i in range(90)]}), "a.parquet")
+        for schema, key, columns in (({"x": None}, "a.b", ["x", "a.b"]), ({"a": None}, None, ["a"]), (None, "a.b", None)):
+            with mock.patch("pyarrow.parquet.ParquetFile.read", autospec=True, side_effect=pyarrow.parquet.ParquetFile.read) as read:
+                ds = self.pack("a.parquet", schema, key=key, order="shuffle", seed=3)
+            self.assertEqual(read.call_args.args[1], columns)
+            numbers = libshard._core.shuffle(3, 90, 0, 90).tolist()
+            self.assertEqual([ds.key(i) for i in range(90)], [f"{i}" if key else "" for i in numbers])
+            if schema:
+                self.assertEqual(ds.column(*schema).tolist(), numbers)
+        self.refuse("a.parquet", r"has no column 'z'; it has \['x', 'a', 'a.b'\]", {"z": None}, order="shuffle", seed=3)
+
     def test_a_group_that_is_damaged_and_a_file_that_changes(self):
         table = pa.table({"x": np.random.default_rng(1).random(1000), "name": [f"row {i}" for i in range(1000)]})
         pyarrow.parquet.write_table(table, "bad.parquet", row_group_size=100, compression="zstd", write_page_checksum=True)
@@ -332,13 +406,18 @@ class Tables(unittest.TestCase):
                 libshard.pack("bad.parquet", None, "bad", workers=workers, shard_records=300)
             self.assertFalse(os.path.exists("bad/dataset.manifest"))
             shutil.rmtree("bad", ignore_errors=True)
+        with mock.patch("libshard._table_files.TableFile.read", autospec=True, side_effect=_table_files.TableFile.read) as read, \
+             self.assertWarnsRegex(UserWarning, "100 of 1,000 samples were left out"):  # fmt: skip
+            ds = libshard.pack("bad.parquet", {"x": None}, "bad", on_error="skip", shard_records=300)
+        self.assertEqual(ds.column("x").tolist(), np.delete(table["x"].to_numpy(), slice(800, 900)).tolist())  # x of the next group
+        self.assertLess(read.call_count, 50)  # not again for each of its rows
         pyarrow.parquet.write_table(table, "new.parquet", row_group_size=100)
         file = _table_files.TableFile("new.parquet")
         column = pickle.dumps(_table_files.StoredColumn(file, "x", False))
         self.assertLess(len(column), 4096)
         self.assertEqual(pickle.loads(column)[150], table["x"][150].as_py())
         pyarrow.parquet.write_table(table.slice(1), "new.parquet", row_group_size=100)
-        with self.assertRaisesRegex(libshard.MismatchError, "new.parquet: was changed while it is packed"):
+        with self.assertRaisesRegex(libshard.MismatchError, "new.parquet: was changed while it was packed"):
             pickle.loads(column)[150]
 
     def test_what_was_exported_is_packed_again(self):
