@@ -467,6 +467,7 @@ static void nap(uint64_t most_ns)
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 {
 	uint64_t begin = clock_now_ns(), gone = 0;
+	uint32_t host;
 	bool answers = !p->slabs.copy; /* the feed has not started, so pool_next() has to do that */
 	int rc = answers ? SHARD_OK : would_answer(p, &answers, err);
 
@@ -477,6 +478,8 @@ int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 			nap(timeout_ns - gone);
 		} else if (!feed_await(p->slabs.feed, timeout_ns - gone)) {
 			return SHARD_E_TIMEOUT;
+		} else if (!feed_has_sound(p->slabs.feed, &host)) {
+			return SHARD_OK; /* it fails, or it fills the slab itself */
 		}
 		rc = send_slabs(p, err);
 		if (!rc)

@@ -18,6 +18,7 @@
 
 #define PENDING	  (-1) /* next has not returned */
 #define A_SECOND  UINT64_C(1000000000)
+#define ALL_CALLS UINT_MAX
 
 #if defined(__SANITIZE_THREAD__)
 #define ROUNDS 24 /* it is slow */
@@ -120,6 +121,33 @@ static int wait_for_all(struct runs *r, unsigned calls)
 		rc = take_some(r, 1);
 	}
 	return rc;
+}
+
+/*
+ * In a child, because it would be for ever.  A process has one driver, so this is the first test, and
+ * its children start theirs.
+ */
+TEST(a_wait_ends_at_a_damaged_slab)
+{
+	for (int by_cpu = 0; by_cpu < 2; by_cpu++) {
+		struct runs r;
+		pid_t pid;
+
+		STORY("found by %s", by_cpu ? "a thread" : "the GPU");
+		open_lines(200, 4, 3);
+		hit(0, 40);
+		if (child_begin(&pid, 60)) {
+			reopen_as(by_cpu ? SHARD_CHECK_FIRST : SHARD_CHECK_DEVICE);
+			open_checked(&r, sixes(), 0);
+			CHECK_EQ(wait_for_all(&r, ALL_CALLS), SHARD_E_CORRUPT);
+			CHECK_EQ(atomic_load(&damaged_count) > 0, !by_cpu);
+			CHECK_OK(shard_loader_wait(r.maps.l, UINT64_MAX, &err));
+			close_checked(&r);
+			_exit(0);
+		}
+		CHECK_EQ(child_end(pid), 0);
+	}
+	drop_dataset();
 }
 
 TEST(a_wait_for_a_check_has_a_limit)
