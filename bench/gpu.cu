@@ -195,8 +195,7 @@ static void stream_row(struct bench *b, struct job *j, unsigned threads)
 	if (bench_run(b, &row) > 0) {
 		job_note(&s.stats);
 		if (!threads)
-			bench_figure(b, "gpu/stream/150528/waits", "%",
-				     100.0 * (double)s.stats.check_wait_count / (double)s.stats.batch_count);
+			job_tell_waits(b, name, &s.stats);
 	}
 	j->trainer.options.thread_count = 0;
 }

@@ -101,12 +101,20 @@ bool job_close_loader(void *context)
 void job_note(const struct shard_loader_stats *s)
 {
 	bench_note("%u threads; of %.3g GB that came to the GPU, %.3g GB out of the page cache, %.3g GB from pageable "
-		   "memory; page-locked: %.3g GB of the page cache, %.3g GB of the ring; the GPU checked %.4g of %.4g "
-		   "records, and %llu of %llu batches waited for that, %.3g s in all",
+		   "memory; page-locked: %.3g GB of the page cache, %.3g GB of the ring; the GPU hashed %.4g units "
+		   "for %.4g records, and %llu waits for that came on %llu batches, %.3g s in all",
 		   s->thread_count, (double)s->device_bytes / 1e9, (double)s->cached_bytes / 1e9,
 		   (double)s->pageable_bytes / 1e9, (double)s->registered_bytes / 1e9, (double)s->pinned_bytes / 1e9,
 		   (double)s->device_checked_count, (double)s->record_count, (unsigned long long)s->check_wait_count,
 		   (unsigned long long)s->batch_count, (double)s->device_wait_ns / 1e9);
+}
+
+void job_tell_waits(struct bench *b, const char *row, const struct shard_loader_stats *s)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s/waits", row);
+	bench_figure(b, name, "%", 100.0 * (double)s->check_wait_count / (double)s->batch_count);
 }
 
 double job_copy_batches(struct job *j, const void *from, enum cudaMemcpyKind kind)

@@ -55,6 +55,8 @@ bool job_close_loader(void *context);
 
 /* Say how the batches of a loader came: all of them, since it was opened. */
 void job_note(const struct shard_loader_stats *s);
+/* As a row of its own, `row`/waits: how many waits for a check came on 100 batches. */
+void job_tell_waits(struct bench *b, const char *row, const struct shard_loader_stats *s);
 
 /* Copies as large as a batch, one behind the other, as many as an epoch has; GB/s. */
 double job_copy_batches(struct job *j, const void *from, enum cudaMemcpyKind kind);

@@ -137,6 +137,7 @@ static void small_row(struct bench *b, const struct job *with, uint64_t record_b
 		bench_run(b, &row);
 		close_pool(&p);
 		job_note(&p.stats);
+		job_tell_waits(b, name, &p.stats);
 	}
 	trainer_close(&j.trainer);
 	data_files_close(&j.files);
@@ -163,6 +164,7 @@ void pool_rows(struct bench *b, struct job *j)
 		bench_run(b, &cache);
 		close_pool(&p);
 		job_note(&p.stats);
+		job_tell_waits(b, cache.name, &p.stats);
 	}
 	direct.side[0] = {"filled by O_DIRECT", run_epoch, note_device, came_from_device, 0};
 	trainer_close(&j->trainer);

@@ -563,7 +563,7 @@ struct shard_loader_stats {
 	uint64_t registered_bytes;     /* of the page cache that are page-locked for this */
 	uint64_t device_wait_ns;       /* next waited for the GPU: the host was ahead, as it should be */
 	uint64_t device_checked_count; /* units that the GPU hashed, as it got them: not in checked_unit_count */
-	uint64_t check_wait_count;     /* batches that next had to wait for, as the GPU had not checked them yet */
+	uint64_t check_wait_count;     /* batches, or slabs of a pool, not checked yet when next needed them */
 	uint64_t recopied_count;       /* rows that the GPU found damaged and a CPU did not: they were copied again */
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);

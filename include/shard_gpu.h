@@ -49,14 +49,15 @@ extern "C" {
  * stream of the loader's own.  Only group[].data and field[].data are addresses of the GPU.  record
  * and row_flags stay in host memory.
  *
- * The GPU checks the records that it reads in the page cache (see SHARD_PIN_NOTHING), if each is a
- * unit, and the dataset was opened with SHARD_CHECK_DEVICE or SHARD_CHECK_ALWAYS.  It hashes them in
- * their place in the batch, each time.  This call waits until the results of the batch have come
- * back, and so for its copy.  That copy waits for work in front of the release_after that gave back
- * the memory, so no such work may wait for what the caller does later.  Damage is then what it is in
- * host memory: CORRUPT, or rows that are substituted or masked.  DEVICE if the GPU does not check,
- * or if what is sound in host memory arrives damaged twice.  Threads check all other records, as
- * they copy them, and this call waits for no copy of a batch that has only such records.  With
+ * The GPU checks the records that it reads in the page cache (see SHARD_PIN_NOTHING), if all of their
+ * unit comes to the same batch or slab of a pool, and the dataset was opened with SHARD_CHECK_DEVICE
+ * or SHARD_CHECK_ALWAYS.  It hashes them in their place there, each time.  This call waits until the
+ * results of the batch have come back, and so for its copy; with a pool, for those of the slabs that
+ * the batch is put together from.  That copy waits for work in front of the release_after that gave
+ * back the memory, so no such work may wait for what the caller does later.  Damage is then what it
+ * is in host memory: CORRUPT, or rows that are substituted or masked.  DEVICE if the GPU does not
+ * check, or if what is sound in host memory arrives damaged twice.  Threads check all other records,
+ * as they copy them, and this call waits for no copy of a batch that has only such records.  With
  * SHARD_CHECK_FIRST threads check all records, and with SHARD_CHECK_NEVER nobody does.
  *
  * All streams given to one loader belong to one context: the runtime API's, PyTorch's, or the

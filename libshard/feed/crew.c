@@ -306,6 +306,7 @@ static void fill_one(struct crew *c, struct member *m)
 		slot_fetch(c->source, &m->scratch, &m->ahead);
 	}
 	s->rows = steps_fill(c->steps, &e->order, &s->place, slot_rows(s));
+	slot_find_units(c->source, s);
 	pthread_mutex_lock(&c->lock);
 	e->users--;
 	c->claim[slot].part_rows =

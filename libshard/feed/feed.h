@@ -274,9 +274,16 @@ static inline void layout_spread(const struct layout *l, uint32_t group, const u
 struct resident {
 	const uint8_t *at;  /* NULL: the record is in the slot */
 	atomic_uint *users; /* of the memory that it lies in; one less when the slot is given back */
-	uint64_t want;	    /* its leaf hash, if: */
-	bool unchecked;	    /* the record is a unit, and anyone who takes it from there has to hash it */
+	bool unchecked;	    /* anyone who takes it from there has to hash its unit, which lies in the slot */
+	/*
+	 * Whether or not the record is resident.  If it is the first one of a unit all of which lies in the
+	 * slot, row by row: the records of that.  Of the unit's other records: UNIT_GOES_ON.  Else 0.
+	 */
+	uint32_t unit;
+	uint64_t want; /* of the first record of a unit: the leaf hash, if one of its records is unchecked */
 };
+
+#define UNIT_GOES_ON UINT32_MAX
 
 struct slot {
 	uint8_t *memory; /* const: a part of a ring, or an address of a GPU's memory */
@@ -287,6 +294,7 @@ struct slot {
 	struct shard_size *size;
 	uint32_t size_rows;
 	uint32_t resident_groups;  /* a bit for each group whose records may be resident */
+	uint32_t unchecked_groups; /* and for each of them whose units may be left unchecked */
 	struct resident *resident; /* [groups of these bits][size_rows]; NULL: all records are in the slot */
 	struct step_place place;
 	uint32_t rows;
@@ -480,7 +488,7 @@ struct residents {
 			       uint32_t *count, uint32_t *effort, atomic_uint **users);
 	void *context;
 	uint32_t groups; /* a bit for each group of which records are kept */
-	/* Likewise: who takes records of these checks them, as far as each is a unit. */
+	/* Likewise: who takes records of these checks each unit that lies in a slot as a whole. */
 	uint32_t check_groups;
 };
 
@@ -563,6 +571,13 @@ __attribute__((always_inline)) static inline void block_fetch_ahead(const uint8_
 	for (uint64_t i = 0; i < (bytes < BLOCK_FETCH_BYTES ? bytes : BLOCK_FETCH_BYTES); i += 64)
 		__builtin_prefetch(src + i);
 }
+
+/*
+ * The slot names its records, and is not filled yet.  Find the units that will lie in it as a whole,
+ * for the owner of what is kept to check.  Until the slot is filled, nothing else may decide that:
+ * substitutes change the records that it names.
+ */
+void slot_find_units(struct row_source *source, struct slot *s);
 
 /*
  * Begin to fetch the records that a slot names, from shards that are mapped and not hot.  The slot

@@ -439,51 +439,85 @@ static uint64_t fetch_rows(struct block *b, uint32_t group)
 	return rows;
 }
 
-/* The leaf hash of a record that is a unit. */
+/* ---- units that are left to somebody else to check ---- */
+
+/* Of the record of a row and those behind it: how many of its unit lie there, row by row?  *unit: of that unit. */
+static uint32_t unit_rows(const struct row_source *source, uint32_t group, const struct slot *s, uint32_t i,
+			  uint32_t *unit)
+{
+	const uint64_t *first = source->ds->first_record, *record = s->record + i;
+	uint64_t shard = shard_of(source, record[0]), left;
+	uint32_t rows = 1;
+
+	*unit = layouts_of(&source->layouts, shard)->schema->group[group].unit_records;
+	left = min_u64(*unit - (record[0] - first[shard]) % *unit, first[shard + 1] - record[0]);
+	left = min_u64(left, s->rows - i);
+	while (rows < left && record[rows] == record[0] + rows)
+		rows++;
+	return rows;
+}
+
+void slot_find_units(struct row_source *source, struct slot *s)
+{
+	const struct residents *from = atomic_load_explicit(&source->residents, memory_order_acquire);
+	uint32_t unit, rows;
+
+	s->unchecked_groups = from ? from->check_groups & s->resident_groups : 0;
+	for (uint32_t groups = s->unchecked_groups; groups; groups &= groups - 1) {
+		uint32_t group = (uint32_t)__builtin_ctz(groups);
+		struct resident *r = slot_residents(s, group);
+
+		for (uint32_t i = 0; i < s->rows; i += rows) {
+			rows = unit_rows(source, group, s, i, &unit);
+			/* The last unit of a shard may have fewer records.  It is left to the CPU. */
+			for (uint32_t k = 0; k < rows; k++)
+				r[i + k].unit = rows < unit ? 0 : k ? UNIT_GOES_ON : unit;
+		}
+	}
+}
+
 struct leaf_job {
-	const struct slot_row *row;
-	uint64_t hash;
+	const struct shard_reader *r;
+	uint64_t unit, hash;
+	uint32_t group;
 };
 
 static void read_leaf(void *context)
 {
 	struct leaf_job *j = context;
 
-	j->hash = reader_leaf(j->row->r, j->row->group, j->row->in_shard);
+	j->hash = reader_leaf(j->r, j->group, j->unit);
 }
 
-/* May the owner of what is kept check this record by its leaf hash? */
-static bool leaves_check(const struct residents *from, uint32_t group, const struct shard_reader *r)
+/* A unit begins with the record of this row, and others of its records may be left unchecked. */
+static int find_leaf(struct block *b, uint32_t group, uint32_t i, struct resident *r)
 {
-	return from->check_groups >> group & 1 && r->group[group].unit_records == 1;
+	struct leaf_job leaf = {
+		.r = b->at[i].r, .unit = layout_unit_of(b->layout, group, b->at[i].in_shard), .group = group};
+	int rc = reader_guarded_brief(b->at[i].r, read_leaf, &leaf, b->err);
+
+	r->want = leaf.hash;
+	return rc;
 }
 
 /*
- * A row's record is kept.  If a check is due, it is hashed where it is mapped, unless the owner does
- * that.  *left: how many rows are yet to be filled.
+ * A row's record is kept.  If a check is due, its unit is hashed where it is mapped, unless the owner
+ * does that.  *left: how many rows are yet to be filled.
  */
-static int take_resident(struct block *b, uint32_t group, uint32_t i, const struct residents *from, struct resident *r,
-			 uint32_t *left)
+static int take_resident(struct block *b, uint32_t group, uint32_t i, struct resident *r, uint32_t *left)
 {
 	struct slot_row row;
-	int rc = SHARD_OK;
+	int rc;
 
-	r->unchecked = leaves_check(from, group, b->at[i].r);
-	if (!r->unchecked && is_known_sound(b, group, i)) {
+	r->unchecked = b->slot->unchecked_groups >> group & 1 && r->unit;
+	if (r->unchecked || is_known_sound(b, group, i)) {
 		--*left;
 		return SHARD_OK;
 	}
 	row = row_of(b, group, i);
 	/* As if it were at its place already.  Nothing is written there. */
 	row.dst = (uint8_t *)(uintptr_t)mapped_at(b, group, i);
-	if (r->unchecked) {
-		struct leaf_job leaf = {.row = &row};
-
-		rc = reader_guarded_brief(b->at[i].r, read_leaf, &leaf, b->err);
-		r->want = leaf.hash;
-	} else {
-		rc = slot_row_land(&row, row.dst, &b->counts->checked_units, b->err);
-	}
+	rc = slot_row_land(&row, row.dst, &b->counts->checked_units, b->err);
 	if (!rc && !(row.flags && *row.flags & ROW_DAMAGED)) {
 		--*left;
 		return SHARD_OK;
@@ -539,8 +573,15 @@ static int take_residents(struct block *b, uint32_t group, uint32_t *left)
 			resident[b->first + i + k].users = users;
 			resident[b->first + i + k].unchecked = false;
 		}
-		for (uint32_t k = 0; !rc && src && k < count; k++)
-			rc = take_resident(b, group, i + k, from, &resident[b->first + i + k], left);
+		for (uint32_t k = 0; !rc && k < count; k++) {
+			struct resident *r = &resident[b->first + i + k];
+			bool begins = b->slot->unchecked_groups >> group & 1 && r->unit && r->unit != UNIT_GOES_ON;
+
+			if (begins && (src || r->unit > 1))
+				rc = find_leaf(b, group, i + k, r);
+			if (!rc && src)
+				rc = take_resident(b, group, i + k, r, left);
+		}
 	}
 	return rc;
 }

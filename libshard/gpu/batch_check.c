@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_check.c - a batch is hashed where it lies on the GPU, before it is lent
+ * batch_check.c - batches, and slabs of a pool, are hashed where they lie on the GPU, before use
  *
- * Behind the copies of a batch, on their stream, kernels hash each row that a thread has left
- * unchecked.  Behind these, one copy brings the results to page-locked memory.  The host looks at
- * them when the event behind that copy is done.  Each launch has a number of its own, so the result
- * of an older one, of a kernel that did not run, cannot be taken for a new one.
+ * Behind the copies of a batch, on their stream, kernels hash each unit that a thread has left
+ * unchecked: all its records lie in the batch, row by row.  Behind these, one copy brings the results
+ * to page-locked memory.  The host looks at them when the event behind that copy is done.  Each launch
+ * has a number of its own, so the result of an older one, of a kernel that did not run, cannot be taken
+ * for a new one.
  *
- * A damaged row is read again by the CPU, which checks it and does what the options say.  What the
- * CPU has then is copied to the row's place, and is hashed there once more.  That must be good.
+ * Rows of a damaged unit are read again by the CPU, which checks them and does what the options say.
+ * What the CPU has then is copied to the rows' place, and is hashed there once more.  That must be good.
+ *
+ * A slab of a pool is a batch here.  A pool may have thousands of slabs, of which few are under way, so
+ * there is room for the checks of some batches only.
  *
  * Only the consumer comes here.
  */
@@ -22,27 +26,44 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/io.h"
 
+#define CHECKS_MOST  16u /* batches whose checks are under way */
+#define BOUNCE_BYTES (UINT64_C(1) << 20)
+#define ROW_REPAIRED (SHARD_ROW_SUBSTITUTED | SHARD_ROW_MASKED)
+
+/* Of what a thread has left unchecked. */
+struct checked_unit {
+	uint64_t want;	    /* its hash */
+	uint32_t row, rows; /* of the batch */
+	uint32_t result;    /* of the check */
+	uint32_t number;    /* of its launch */
+	uint32_t group;
+	bool is_mixed; /* some of its rows have been repaired, so it is left to the CPU */
+};
+
+enum { ROW_SOUND, ROW_MIXED, ROW_FOUND }; /* in a mixed unit, and not repaired; in a unit that the GPU found damaged */
+
 struct batch_check {
 	struct feed *feed; /* const after open, as: */
 	struct device_slots *slots;
 	const struct cuda_device *cuda;
 	uint32_t group[SHARD_GROUPS_MAX], group_count; /* whose records are checked */
-	uint32_t rows;				       /* of a batch at most */
+	uint32_t rows;				       /* of a batch at most, as: */
+	size_t units;				       /* those that are checked */
+	uint32_t check_count;			       /* checks that may be under way */
 	struct cuda_check kernels;
-	uint64_t results;	   /* an address of the GPU: [slot_count of slots][group_count][rows] */
+	uint64_t results;	   /* an address of the GPU: [check_count][units] */
 	struct check_result *here; /* the same as the host gets them, page-locked */
 	uint64_t here_bytes;
 	bool is_pinned;
 
-	struct checked_slot {
-		uint8_t *due;	/* [group_count][rows] is the row checked? */
-		uint64_t *want; /* [group_count][rows] the hashes of these */
-		bool queued;	/* some are */
-		uint32_t first; /* number of the first launch; those behind it follow */
-	} * of;			/* [slot_count of slots] */
-	uint8_t *damaged;	/* [rows] of the batch that is being finished */
-	uint32_t next;		/* number of the next launch, never 0 */
-	/* A row on its way to the GPU for the second time, page-locked if that is allowed. */
+	struct check {
+		struct checked_unit *unit; /* [units] that are due, of which there are: */
+		uint32_t count, launched;
+	} * check;	      /* [check_count] the batches take turns */
+	uint32_t next_check;  /* that will be used */
+	uint32_t next_launch; /* its number, never 0 */
+	uint8_t *found;	      /* [rows] of the batch that is looked at: ROW_* */
+	/* Rows on their way to the GPU for the second time, page-locked if that is allowed. */
 	uint8_t *bounce;
 	uint64_t bounce_bytes;
 	bool bounce_is_pinned;
@@ -53,37 +74,40 @@ struct batch_check {
 
 uint32_t batch_check_groups(const struct feed *f, uint32_t map_groups)
 {
-	/* The rows of a pool come in runs, of which the CPU hashes each record once. */
-	return f->steps.share || f->ds->o.check == SHARD_CHECK_NEVER || f->ds->o.check == SHARD_CHECK_FIRST
-		       ? 0
-		       : map_groups;
+	return f->ds->o.check == SHARD_CHECK_NEVER || f->ds->o.check == SHARD_CHECK_FIRST ? 0 : map_groups;
 }
 
-/* Results of a device slot begin there. */
-static size_t results_at(const struct batch_check *c, const struct device_slot *s)
+/* Results of a check begin there. */
+static size_t results_at(const struct batch_check *c, uint32_t check)
 {
-	return (size_t)(s - c->slots->slot) * c->group_count * c->rows;
+	return check * c->units;
+}
+
+/* Units of a group that a batch has at most, as a whole.  The parts of a mixture may have others. */
+static size_t units_most(const struct batch_check *c, uint32_t group)
+{
+	uint32_t unit = c->feed->source.layouts.part ? 1 : c->feed->layout.schema->group[group].unit_records;
+
+	return max_u64(c->rows / unit, 1);
 }
 
 static bool alloc_all(struct batch_check *c)
 {
-	size_t each = (size_t)c->group_count * c->rows;
 	bool has;
 
-	c->here_bytes = align_up(c->slots->slot_count * each * sizeof(*c->here), LAYOUT_ALIGN);
+	c->here_bytes = align_up(c->check_count * c->units * sizeof(*c->here), LAYOUT_ALIGN);
 	c->here = buffer_open((size_t)c->here_bytes);
 	if (c->here) {
 		/* Else the GPU might write to the copy of a forked child. */
 		buffer_keep(c->here, (size_t)c->here_bytes);
 		memset(c->here, 0, (size_t)c->here_bytes);
 	}
-	c->of = mem_array(c->slots->slot_count, sizeof(*c->of));
-	c->damaged = mem_array(c->rows, sizeof(*c->damaged));
-	has = c->here && c->of && c->damaged;
-	for (uint32_t i = 0; has && i < c->slots->slot_count; i++) {
-		c->of[i].due = mem_array(each, sizeof(*c->of[i].due));
-		c->of[i].want = mem_array(each, sizeof(*c->of[i].want));
-		has = c->of[i].due && c->of[i].want;
+	c->check = mem_array(c->check_count, sizeof(*c->check));
+	c->found = mem_array(c->rows, sizeof(*c->found));
+	has = c->here && c->check && c->found;
+	for (uint32_t i = 0; has && i < c->check_count; i++) {
+		c->check[i].unit = mem_array(c->units, sizeof(*c->check[i].unit));
+		has = c->check[i].unit;
 	}
 	return has;
 }
@@ -100,10 +124,13 @@ int batch_check_open(struct batch_check **out, struct feed *feed, struct device_
 		c->slots = slots;
 		c->cuda = slots->cuda;
 		c->rows = steps_rows(&feed->steps);
-		c->next = 1;
+		c->check_count = slots->slot_count < CHECKS_MOST ? slots->slot_count : CHECKS_MOST;
+		c->next_launch = 1;
 		for (uint32_t g = 0; g < feed->layout.schema->group_count; g++)
-			if (groups >> g & 1)
+			if (groups >> g & 1) {
 				c->group[c->group_count++] = g;
+				c->units += units_most(c, g);
+			}
 	}
 	if (!c || !alloc_all(c))
 		rc = error_set(&why, SHARD_E_MEMORY, "no memory for the checks of batches of %u records",
@@ -147,122 +174,200 @@ void batch_check_close(struct batch_check *c, bool inherited)
 		if (c->bounce)
 			buffer_close(c->bounce, (size_t)c->bounce_bytes);
 	}
-	for (uint32_t i = 0; c->of && i < c->slots->slot_count; i++) {
-		mem_free(c->of[i].due);
-		mem_free(c->of[i].want);
-	}
-	mem_free(c->of);
-	mem_free(c->damaged);
+	for (uint32_t i = 0; c->check && i < c->check_count; i++)
+		mem_free(c->check[i].unit);
+	mem_free(c->check);
+	mem_free(c->found);
 	mem_free(c);
 }
 
 /* ---- launches ---- */
 
-/* Put the rows into a call that are due.  Returns whether there are any. */
-static bool put_rows(struct check_call *call, const uint8_t *due, const uint64_t *want)
+/* Begin a call for units of so many rows, from this row on.  None is in it yet. */
+static void begin_call(struct batch_check *c, const struct device_slot *s, uint32_t group, uint32_t row, uint32_t rows,
+		       size_t result, struct check_call *call)
 {
-	bool any = false;
+	const struct layout *layout = &c->feed->layout;
+	uint64_t stride = layout->schema->group[group].stride;
 
-	memset(call->skip, 0, sizeof(call->skip));
-	for (uint32_t i = 0; i < call->row_count; i++) {
-		call->want[i] = want[i];
-		if (due[i])
-			any = true;
-		else
-			call->skip[i / 32] |= UINT32_C(1) << i % 32;
-	}
-	return any;
+	memset(call, 0, sizeof(*call));
+	memset(call->skip, 0xff, sizeof(call->skip));
+	call->bytes = call->step = rows * stride;
+	call->from = (uintptr_t)s->as.memory + layout->group_at[group] + row * stride;
+	call->to = c->results + (results_at(c, s->check) + result) * sizeof(*c->here);
+	call->number = c->next_launch++;
+	if (!c->next_launch)
+		c->next_launch = 1;
+}
+
+static void put_unit(struct check_call *call, uint32_t place, uint64_t want)
+{
+	call->skip[place / 32] &= ~(UINT32_C(1) << place % 32);
+	call->want[place] = want;
+	call->row_count = place + 1;
+}
+
+/* Queue the copy of the first results of a check. */
+static int fetch_results(struct batch_check *c, const struct device_slot *s, size_t count, struct shard_error *err)
+{
+	size_t at = results_at(c, s->check);
+
+	return cuda_copy_out(c->cuda, c->here + at, c->results + at * sizeof(*c->here), count * sizeof(*c->here),
+			     c->slots->stream, err);
 }
 
 /*
- * Queue the check of the rows that are due, and the copy of the results.  Each part of a group has a
- * number, whether or not it needs a launch.
+ * Queue the check of the units that are due, and the copy of the results.  A call has units of one
+ * length at distances that are multiples of it.  Runs begin where they like, so the next one may need
+ * another call.
  */
-static int launch(struct batch_check *c, struct device_slot *s, struct shard_error *err)
+static int launch(struct batch_check *c, const struct device_slot *s, struct shard_error *err)
 {
-	const struct layout *layout = &c->feed->layout;
-	struct checked_slot *of = &c->of[s - c->slots->slot];
-	size_t at = results_at(c, s), each = (size_t)c->group_count * c->rows;
-	uint32_t parts = c->group_count * (uint32_t)ceil_div(c->rows, CHECK_ROWS);
+	struct check *check = &c->check[s->check];
+	struct checked_unit *unit = check->unit, *end = unit + check->count;
 	struct check_call call;
+	size_t results = 0;
 	int rc = SHARD_OK;
 
-	if (c->next > UINT32_MAX - parts)
-		c->next = 1;
-	of->first = c->next;
-	for (uint32_t k = 0; k < c->group_count; k++) {
-		call.bytes = call.step = layout->schema->group[c->group[k]].stride;
-		for (uint32_t first = 0; !rc && first < c->rows; first += CHECK_ROWS) {
-			size_t row = (size_t)k * c->rows + first;
+	while (!rc && unit < end) {
+		const struct checked_unit *first = unit;
 
-			call.number = c->next++;
-			if (first >= s->as.rows)
-				continue;
-			call.row_count = (uint32_t)min_u64(CHECK_ROWS, s->as.rows - first);
-			call.from = (uintptr_t)s->as.memory + layout->group_at[c->group[k]] + first * call.step;
-			call.to = c->results + (at + row) * sizeof(*c->here);
-			if (put_rows(&call, of->due + row, of->want + row))
-				rc = cuda_check_launch(c->cuda, &c->kernels, &call, c->slots->stream, err);
+		if (first->is_mixed) {
+			unit++;
+			continue;
 		}
+		begin_call(c, s, first->group, first->row, first->rows, results, &call);
+		for (; unit < end; unit++) {
+			uint32_t place = (unit->row - first->row) / first->rows;
+
+			if (unit->group != first->group || unit->rows != first->rows || place >= CHECK_ROWS ||
+			    (unit->row - first->row) % first->rows)
+				break;
+			if (unit->is_mixed)
+				continue;
+			put_unit(&call, place, unit->want);
+			unit->number = call.number;
+			unit->result = (uint32_t)results + place;
+			check->launched++;
+		}
+		results += call.row_count;
+		rc = cuda_check_launch(c->cuda, &c->kernels, &call, c->slots->stream, err);
 	}
-	return rc ? rc
-		  : cuda_copy_out(c->cuda, c->here + at, c->results + at * sizeof(*c->here), each * sizeof(*c->here),
-				  c->slots->stream, err);
+	return rc || !results ? rc : fetch_results(c, s, results, err);
+}
+
+/* A unit from this row on lies in the batch.  Was one of its records left unchecked? */
+static bool is_due(const struct resident *r)
+{
+	bool due = false;
+
+	for (uint32_t i = 0; !due && i < r->unit; i++)
+		due = r[i].at && r[i].unchecked;
+	return due;
+}
+
+static bool is_mixed(const uint8_t *row_flags, uint32_t rows)
+{
+	uint8_t all = 0;
+
+	for (uint32_t i = 0; i < rows; i++)
+		all |= row_flags[i];
+	return all & ROW_REPAIRED;
 }
 
 int batch_check_queue(struct batch_check *c, const struct slot *host, struct device_slot *to, struct shard_error *err)
 {
-	struct checked_slot *of = &c->of[to - c->slots->slot];
+	struct check *check = &c->check[c->next_check];
 
-	of->queued = false;
+	to->check = c->next_check;
+	c->next_check = (c->next_check + 1) % c->check_count;
+	check->count = check->launched = 0;
 	for (uint32_t k = 0; k < c->group_count; k++) {
-		const struct resident *resident = slot_residents(host, c->group[k]);
+		uint32_t g = c->group[k];
+		const struct resident *r = host->unchecked_groups >> g & 1 ? slot_residents(host, g) : NULL;
 
-		for (uint32_t i = 0; i < host->rows; i++) {
-			bool due = resident && resident[i].at && resident[i].unchecked;
-
-			of->due[(size_t)k * c->rows + i] = due;
-			of->want[(size_t)k * c->rows + i] = due ? resident[i].want : 0;
-			of->queued |= due;
-		}
+		for (uint32_t i = 0; r && i < host->rows; i += r[i].unit ? r[i].unit : 1)
+			if (r[i].unit && is_due(r + i))
+				check->unit[check->count++] =
+					(struct checked_unit){.want = r[i].want,
+							      .row = i,
+							      .rows = r[i].unit,
+							      .group = g,
+							      .is_mixed = is_mixed(host->row_flags + i, r[i].unit)};
 	}
-	return of->queued ? launch(c, to, err) : SHARD_OK;
+	to->looked = !check->count;
+	return launch(c, to, err);
 }
 
 /* ---- results ---- */
 
-/*
- * Look at the results of a batch, which are there.  Marks damaged rows.  Fails with DEVICE if a
- * result is missing.
- */
-static int look(struct batch_check *c, const struct device_slot *s, uint32_t *damaged, struct shard_error *err)
+/* Read a result that is there.  Fails with DEVICE if it is that of another launch. */
+static int read_result(const struct batch_check *c, const struct device_slot *s, size_t result, uint32_t number,
+		       uint32_t row, bool *damaged, struct shard_error *err)
 {
-	const struct checked_slot *of = &c->of[s - c->slots->slot];
-	uint32_t parts = (uint32_t)ceil_div(c->rows, CHECK_ROWS);
+	const struct check_result *r = &c->here[results_at(c, s->check) + result];
 
-	*damaged = 0;
-	memset(c->damaged, 0, c->rows);
-	for (uint32_t k = 0; k < c->group_count; k++)
-		for (uint32_t i = 0; i < s->as.rows; i++) {
-			size_t row = (size_t)k * c->rows + i;
-			const struct check_result *r = &c->here[results_at(c, s) + row];
-			uint32_t number = of->first + k * parts + i / CHECK_ROWS;
+	*damaged = r->verdict == CHECK_DAMAGED;
+	if (r->number == number && (*damaged || r->verdict == CHECK_SOUND))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_DEVICE,
+			 "the GPU has not checked row %u of a %s: the result is that of launch %u, and not of launch "
+			 "%u; open the dataset with SHARD_CHECK_FIRST, so that a CPU checks it, and report this",
+			 row, c->feed->steps.share ? "slab of the pool" : "batch", r->number, number);
+}
 
-			if (!of->due[row])
-				continue;
-			if (r->number != number || (r->verdict != CHECK_SOUND && r->verdict != CHECK_DAMAGED))
-				return error_set(err, SHARD_E_DEVICE,
-						 "the GPU has not checked row %u of a batch: the result is that of "
-						 "launch %u, and not of launch %u; open the dataset with "
-						 "SHARD_CHECK_FIRST, so that a CPU checks it, and report this",
-						 i, r->number, number);
-			c->checked++;
-			if (r->verdict == CHECK_SOUND)
-				continue;
-			*damaged += !c->damaged[i];
-			c->damaged[i] = 1;
+/* Look at the results of a batch, which are there.  Finds the rows that are to be brought again. */
+static int look(struct batch_check *c, const struct device_slot *s, bool *any, struct shard_error *err)
+{
+	const struct check *check = &c->check[s->check];
+	int rc = SHARD_OK;
+
+	*any = false;
+	memset(c->found, ROW_SOUND, c->rows);
+	for (const struct checked_unit *u = check->unit; !rc && u < check->unit + check->count; u++) {
+		bool damaged = false;
+
+		if (!u->is_mixed)
+			rc = read_result(c, s, u->result, u->number, u->row, &damaged, err);
+		for (uint32_t i = u->row; !rc && i < u->row + u->rows; i++) {
+			if (damaged)
+				c->found[i] = ROW_FOUND;
+			else if (u->is_mixed && !c->found[i] && !(s->as.row_flags[i] & ROW_REPAIRED))
+				c->found[i] = ROW_MIXED;
+			*any |= c->found[i] != ROW_SOUND;
 		}
-	return SHARD_OK;
+	}
+	return rc;
+}
+
+bool batch_check_is_back(const struct batch_check *c, const struct device_slot *s)
+{
+	bool done;
+
+	return s->looked || cuda_event_ask(c->cuda, s->ready, &done, NULL) || done;
+}
+
+/* If the check of a batch has come back and is good, nothing of it is needed any more. */
+static bool look_early(struct batch_check *c, struct device_slot *s)
+{
+	bool any;
+
+	if (!batch_check_is_back(c, s) || look(c, s, &any, NULL) || any)
+		return false;
+	c->checked += c->check[s->check].launched;
+	return s->looked = true;
+}
+
+bool batch_check_has_room(struct batch_check *c)
+{
+	struct device_slots *o = c->slots;
+	uint32_t first = 0;
+
+	while (first < o->queue_count && o->slot[o->queue[first]].looked)
+		first++;
+	while (o->queue_count - first >= c->check_count && look_early(c, &o->slot[o->queue[first]]))
+		first++;
+	return o->queue_count - first < c->check_count;
 }
 
 /* ---- damage ---- */
@@ -271,10 +376,10 @@ static int open_bounce(struct batch_check *c, struct shard_error *err)
 {
 	if (c->bounce)
 		return SHARD_OK;
-	c->bounce_bytes = align_up(c->feed->layout.record_bytes, LAYOUT_ALIGN);
+	c->bounce_bytes = align_up(max_u64(c->feed->layout.record_bytes, BOUNCE_BYTES), LAYOUT_ALIGN);
 	c->bounce = buffer_open((size_t)c->bounce_bytes);
 	if (!c->bounce)
-		return error_set(err, SHARD_E_MEMORY, "no memory to copy a record of %" PRIu64 " bytes again",
+		return error_set(err, SHARD_E_MEMORY, "no memory to copy records of %" PRIu64 " bytes again",
 				 c->bounce_bytes);
 	buffer_keep(c->bounce, (size_t)c->bounce_bytes);
 	c->bounce_is_pinned =
@@ -293,111 +398,118 @@ static int copy_piece(struct batch_check *c, const struct slot *from, const stru
 	return cuda_copy_in(c->cuda, (uintptr_t)to->as.memory + at, between, bytes, c->slots->stream, err);
 }
 
-/*
- * Copy a row to its place, with what describes it, and have its records checked there.  If it is
- * another record now, or zeros, these are what the CPU has.
- */
-static int copy_row(struct batch_check *c, const struct slot *from, struct device_slot *to, uint32_t row, bool repaired,
-		    struct shard_error *err)
+/* Queue the copies of rows [first, end) to their place, with what describes them. */
+static int copy_rows(struct batch_check *c, const struct slot *from, struct device_slot *to, uint32_t first,
+		     uint32_t end, struct shard_error *err)
 {
 	const struct layout *layout = &c->feed->layout;
-	struct checked_slot *of = &c->of[to - c->slots->slot];
-	uint64_t used = 0;
-	int rc = open_bounce(c, err);
+	uint64_t used = 0, rows = end - first;
+	int rc = SHARD_OK;
 
 	for (uint32_t k = 0; !rc && k < layout->group_count; k++) {
 		uint32_t g = layout->group[k];
 		uint64_t stride = layout->schema->group[g].stride;
 
 		if (layout_is_block(layout, g))
-			rc = copy_piece(c, from, to, layout->group_at[g] + row * stride, stride, &used, err);
+			rc = copy_piece(c, from, to, layout->group_at[g] + first * stride, rows * stride, &used, err);
 		for (uint32_t i = 0; !rc && !layout_is_block(layout, g) && i < layout->field_count[g]; i++) {
 			const struct spread_field *f = &layout->field[g][i];
 
-			rc = copy_piece(c, from, to, f->at + row * f->bytes, f->bytes, &used, err);
+			rc = copy_piece(c, from, to, f->at + first * f->bytes, rows * f->bytes, &used, err);
 		}
 	}
-	if (rc)
-		return rc;
-	to->as.record[row] = from->record[row];
-	to->as.row_flags[row] = from->row_flags[row];
-	for (uint32_t k = 0; k < layout->whole_count; k++)
-		slot_sizes(&to->as, k)[row] = slot_sizes(from, k)[row];
-	for (uint32_t k = 0; k < c->group_count; k++) {
-		uint64_t stride = layout->schema->group[c->group[k]].stride;
-		size_t at = (size_t)k * c->rows + row;
-
-		if (repaired || !of->due[at])
-			of->want[at] =
-				checksum64(from->memory + layout->group_at[c->group[k]] + row * stride, (size_t)stride);
-		of->due[at] = 1;
-	}
-	return cuda_stream_finish(c->cuda, c->slots->stream, err); /* the next row needs the buffer */
-}
-
-/*
- * Bring the damaged rows again, copy them, and have only these checked.  If damage is an error, bring
- * all rows: the error is then the one that a batch in host memory has.
- */
-static int bring_again(struct batch_check *c, struct device_slot *to, struct shard_error *err)
-{
-	struct checked_slot *of = &c->of[to - c->slots->slot];
-	bool strict = c->feed->o.repair.on_corrupt == SHARD_CORRUPT_FAIL;
-	const struct slot *from = NULL;
-	uint64_t repaired = 0;
-	int rc = strict ? feed_bring_again(c->feed, &to->as, 0, to->as.rows, &from, &repaired, err) : SHARD_OK;
-
-	for (uint32_t i = 0; !rc && i < to->as.rows; i++) {
-		if (!c->damaged[i]) {
-			for (uint32_t k = 0; k < c->group_count; k++)
-				of->due[(size_t)k * c->rows + i] = 0;
-			continue;
-		}
-		if (!strict)
-			rc = feed_bring_again(c->feed, &to->as, i, i + 1, &from, &repaired, err);
-		if (!rc)
-			rc = copy_row(c, from, to, i, repaired, err);
-		to->repaired += repaired;
-		c->recopied += !rc && !repaired;
+	for (uint32_t row = first; row < end; row++) {
+		c->recopied += !rc && c->found[row] == ROW_FOUND && from->row_flags[row] == to->as.row_flags[row];
+		to->is_repaired |= from->row_flags[row] & ROW_REPAIRED;
+		to->as.record[row] = from->record[row];
+		to->as.row_flags[row] = from->row_flags[row];
+		for (uint32_t k = 0; k < layout->whole_count; k++)
+			slot_sizes(&to->as, k)[row] = slot_sizes(from, k)[row];
 	}
 	return rc;
 }
 
+/* Have what was copied to rows [first, end) hashed there, and wait for that. */
+static int check_rows(struct batch_check *c, const struct slot *from, const struct device_slot *to, uint32_t first,
+		      uint32_t end, struct shard_error *err)
+{
+	const struct layout *layout = &c->feed->layout;
+	uint32_t number = c->next_launch;
+	struct shown s;
+	int rc = SHARD_OK;
+
+	for (uint32_t k = 0; !rc && k < c->group_count; k++) {
+		uint64_t stride = layout->schema->group[c->group[k]].stride;
+		struct check_call call;
+
+		begin_call(c, to, c->group[k], first, end - first, k, &call);
+		put_unit(&call, 0,
+			 checksum64(from->memory + layout->group_at[c->group[k]] + first * stride, (size_t)call.bytes));
+		rc = cuda_check_launch(c->cuda, &c->kernels, &call, c->slots->stream, err);
+	}
+	if (!rc)
+		rc = fetch_results(c, to, c->group_count, err);
+	if (!rc)
+		rc = cuda_stream_finish(c->cuda, c->slots->stream, err); /* the next rows need the buffer, too */
+	for (uint32_t k = 0; !rc && k < c->group_count; k++) {
+		bool damaged;
+
+		rc = read_result(c, to, k, number, first, &damaged, err);
+		number = number + 1 ? number + 1 : 1;
+		if (!rc && damaged)
+			rc = error_set(err, SHARD_E_DEVICE,
+				       "%s: record %" PRIu64 "%s is sound in host memory, and is damaged on the GPU "
+				       "after a second copy, too: the link to the GPU or its memory is faulty",
+				       show(&s, c->feed->ds->dir), to->as.record[first],
+				       end - first > 1 ? ", or one behind it in its unit," : "");
+	}
+	return rc;
+}
+
+/*
+ * Bring the rows that were found again, and copy them.  If damage is an error, bring all rows from the
+ * first one on: the error is then the one that a batch in host memory has.
+ */
 static int repair(struct batch_check *c, struct device_slot *to, struct shard_error *err)
 {
-	uint64_t checked = c->checked;
-	struct shown s;
-	uint32_t damaged, row = 0;
-	int rc;
+	bool strict = c->feed->o.repair.on_corrupt == SHARD_CORRUPT_FAIL;
+	uint64_t row_bytes = max_u64(c->feed->layout.record_bytes, 1), repaired = 0;
+	uint32_t first = 0, last = to->as.rows - 1, end;
+	const struct slot *from = NULL;
+	int rc = open_bounce(c, err);
 
-	rc = bring_again(c, to, err);
-	if (!rc)
-		rc = launch(c, to, err);
-	if (!rc)
-		rc = cuda_stream_finish(c->cuda, c->slots->stream, err);
-	if (!rc)
-		rc = look(c, to, &damaged, err);
-	c->checked = checked; /* these rows were counted */
-	if (rc || !damaged)
-		return rc;
-	while (!c->damaged[row])
-		row++;
-	return error_set(err, SHARD_E_DEVICE,
-			 "%s: record %" PRIu64
-			 " is sound in host memory, and is damaged on the GPU after a second copy, too: "
-			 "the link to the GPU or its memory is faulty",
-			 show(&s, c->feed->ds->dir), to->as.record[row]);
+	while (!c->found[first])
+		first++;
+	while (!c->found[last])
+		last--;
+	if (!rc && strict) /* in the same blocks of rows as a thread has filled them */
+		rc = feed_bring_again(c->feed, &to->as,
+				      c->feed->source.layouts.part ? 0 : first / BLOCK_ROWS * BLOCK_ROWS, last + 1,
+				      &from, &repaired, err);
+	for (; !rc && first <= last; first = end) {
+		end = first + 1;
+		if (!c->found[first])
+			continue;
+		while (end <= last && c->found[end] && (end + 1 - first) * row_bytes <= c->bounce_bytes)
+			end++;
+		if (!strict)
+			rc = feed_bring_again(c->feed, &to->as, first, end, &from, &repaired, err);
+		to->repaired += repaired;
+		if (!rc)
+			rc = copy_rows(c, from, to, first, end, err);
+		if (!rc)
+			rc = check_rows(c, from, to, first, end, err);
+	}
+	return rc;
 }
 
 int batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *err)
 {
-	struct checked_slot *of = &c->of[to - c->slots->slot];
 	uint64_t begin = clock_now_ns();
-	uint32_t damaged;
-	bool done;
+	bool any, done;
 	int rc;
 
-	if (!of->queued)
+	if (to->looked)
 		return SHARD_OK;
 	rc = cuda_event_ask(c->cuda, to->ready, &done, err);
 	if (!rc && !done) {
@@ -406,8 +518,14 @@ int batch_check_finish(struct batch_check *c, struct device_slot *to, struct sha
 		c->wait_ns += clock_now_ns() - begin;
 	}
 	if (!rc)
-		rc = look(c, to, &damaged, err);
-	return rc || !damaged ? rc : repair(c, to, err);
+		rc = look(c, to, &any, err);
+	if (rc)
+		return rc;
+	c->checked += c->check[to->check].launched;
+	if (any)
+		rc = repair(c, to, err);
+	to->looked = !rc;
+	return rc;
 }
 
 void batch_check_stats(const struct batch_check *c, struct shard_loader_stats *out)

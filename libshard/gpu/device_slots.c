@@ -176,8 +176,8 @@ int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream,
  * does so for as many batches as the feed has ready and as there are free slots.  So the next
  * batches are on their way while the trainer works on the one that it has.
  *
- * Before a batch that the GPU checks is lent, the host waits for its copy.  It waits for no other
- * copy.  A second stream waits for each copy, and then a thread of the driver gives the host slot
+ * Before a batch that the GPU checks is lent, or a slab used, the host waits for its copy.  It waits
+ * for no other copy.  A second stream waits for each copy, and then a thread of the driver gives the host slot
  * back to the feed.  Else the host only waits while the feed has no batch ready, or while all slots
  * of the feed are being copied.
  */
@@ -436,8 +436,8 @@ void device_copy_send_ahead(struct device_copy *d)
 	uint64_t repaired;
 	uint32_t host;
 
-	while ((to = device_slots_find_free(d->device_slots)) && feed_has_sound(d->feed, &host) &&
-	       pins_knows(&d->pins, host, parts_needed(d, host)))
+	while ((to = device_slots_find_free(d->device_slots)) && (!d->check || batch_check_has_room(d->check)) &&
+	       feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host, parts_needed(d, host)))
 		if (take(d, &host, &repaired, NULL) || send(d, host, repaired, to, NULL))
 			return;
 }

@@ -342,7 +342,9 @@ struct device_slot {
 	/* Of the batch in it, while that is queued: */
 	uint64_t repaired; /* its rows that were substituted or masked, as far as is known */
 	bool settled;	   /* it may be lent */
-	bool is_repaired;  /* the feed had substituted or masked some of its rows */
+	bool is_repaired;  /* some of its rows were substituted or masked */
+	bool looked;	   /* by batch_check.c: all of it is sound now, or nothing was left to the GPU */
+	uint32_t check;	   /* likewise: where the check is, until then */
 };
 
 struct device_slots {
@@ -396,11 +398,11 @@ int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream,
 /* ---- batch_check.c: batches are hashed where they lie on the GPU ---- */
 
 /*
- * It hashes records that are units, and that were copied from where they are mapped.  A thread of
- * the feed leaves them `unchecked`, and says the leaf hash of each.
+ * It hashes units that lie in a batch as a whole, if records of theirs were copied from where they are
+ * mapped.  A thread of the feed leaves those `unchecked`, and says the leaf hash.
  *
  * A batch is lent when its results have come back and are good.  Damage that the GPU finds goes
- * back to the CPU, which reads the record again and does what the options say about damage.
+ * back to the CPU, which reads the records again and does what the options say about damage.
  */
 struct batch_check;
 
@@ -414,6 +416,11 @@ int batch_check_open(struct batch_check **out, struct feed *feed, struct device_
 		     struct shard_error *err);
 /* Kernels have finished.  The context is entered, except in a forked child, with `inherited`.  NULL is fine. */
 void batch_check_close(struct batch_check *c, bool inherited);
+/*
+ * May another batch be queued?  Else too many checks are under way.  Checks of queued batches that have
+ * come back and are good make room.
+ */
+bool batch_check_has_room(struct batch_check *c);
 /* The copies of a batch to a device slot are queued: queue its check behind them. */
 int batch_check_queue(struct batch_check *c, const struct slot *host, struct device_slot *to, struct shard_error *err);
 /*
@@ -421,6 +428,8 @@ int batch_check_queue(struct batch_check *c, const struct slot *host, struct dev
  * CORRUPT if the options do not allow damage, and with DEVICE if the GPU does not do its work.
  */
 int batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *err);
+/* Has the check of a queued batch come back, so that batch_check_finish() does not wait? */
+bool batch_check_is_back(const struct batch_check *c, const struct device_slot *s);
 /* Set the counters of the checks. */
 void batch_check_stats(const struct batch_check *c, struct shard_loader_stats *out);
 
@@ -594,9 +603,12 @@ int slabs_start(struct slabs *s, uint64_t epoch, uint64_t slab, struct shard_err
 void slabs_retry(struct slabs *s);
 /* Allocate memory and start the feed, unless that was done. */
 int slabs_begin(struct slabs *s, struct shard_error *err);
-/* Fetch the next slab.  The stream of the batches waits until it is there. */
+/*
+ * Fetch the next slab.  The stream of the batches waits until it is there.  If the GPU checks it, the
+ * host waits for that.
+ */
 int slabs_fetch(struct slabs *s, struct shard_error *err);
-/* Is the next slab on its way already, so that slabs_fetch() does not wait? */
+/* Is the next slab on its way already, and its check back, so that slabs_fetch() does not wait? */
 bool slabs_has_next(const struct slabs *s);
 /* Give back slabs below `limit`, behind the work that reads them. */
 int slabs_give_back(struct slabs *s, struct shard_error *err);

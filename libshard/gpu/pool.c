@@ -12,10 +12,14 @@
  */
 #include "libshard/gpu/gpu.h"
 
+#include <time.h>
+
 #include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+
+#define NAP_NS UINT64_C(100000) /* a fraction of the copy of a slab */
 
 /* ---- where a row is ---- */
 
@@ -454,15 +458,29 @@ static int send_slabs(struct pool *p, struct shard_error *err)
 	return cuda_leave(cuda, SHARD_OK, err);
 }
 
+/* The driver has no call that waits for an event for a limited time. */
+static void nap(uint64_t most_ns)
+{
+	nanosleep(&(struct timespec){.tv_nsec = (long)min_u64(most_ns, NAP_NS)}, NULL);
+}
+
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 {
 	uint64_t begin = clock_now_ns(), gone = 0;
+	uint32_t host;
 	bool answers = !p->slabs.copy; /* the feed has not started, so pool_next() has to do that */
 	int rc = answers ? SHARD_OK : would_answer(p, &answers, err);
 
 	while (!rc && !answers) {
-		if (!device_slots_answers(&p->slabs.device_slots) && !feed_await(p->slabs.feed, timeout_ns - gone))
-			return SHARD_E_TIMEOUT; /* the caller says so */
+		if (p->slabs.device_slots.queue_count) { /* the GPU has not checked it yet */
+			if (gone >= timeout_ns)
+				return SHARD_E_TIMEOUT; /* the caller says so */
+			nap(timeout_ns - gone);
+		} else if (!feed_await(p->slabs.feed, timeout_ns - gone)) {
+			return SHARD_E_TIMEOUT;
+		} else if (!feed_has_sound(p->slabs.feed, &host)) {
+			return SHARD_OK; /* it fails, or it fills the slab itself */
+		}
 		rc = send_slabs(p, err);
 		if (!rc)
 			rc = would_answer(p, &answers, err);

@@ -9,7 +9,7 @@
  *
  * One stream keeps everything in order, that of the batches.  It waits for slabs, puts batches
  * together, and then gives slabs back.  The host waits only for a slab that the feed has not filled
- * yet.
+ * yet, or that the GPU has not checked yet.
  */
 #include "libshard/gpu/gpu.h"
 
@@ -217,7 +217,9 @@ void slabs_retry(struct slabs *s)
 
 bool slabs_has_next(const struct slabs *s)
 {
-	return s->device_slots.queue_count;
+	const struct device_slots *o = &s->device_slots;
+
+	return o->queue_count && (!s->copy->check || batch_check_is_back(s->copy->check, &o->slot[o->queue[0]]));
 }
 
 int slabs_fetch(struct slabs *s, struct shard_error *err)
@@ -227,11 +229,14 @@ int slabs_fetch(struct slabs *s, struct shard_error *err)
 	assert(s->end - s->first < s->plan->slab_count); /* pool_plan() made room for each step */
 	if (!rc)
 		rc = device_copy_next(s->copy, err);
+	if (rc)
+		return rc;
+	device_copy_send_ahead(s->copy); /* before this thread may wait for a check */
+	rc = device_copy_settle(s->copy, err);
 	if (!rc)
 		rc = device_slots_await(&s->device_slots, s->batches->stream, err);
 	if (rc)
 		return rc;
-	device_copy_send_ahead(s->copy);
 	s->slot[s->end++ % s->plan->slab_count] = device_slots_lend(&s->device_slots);
 	return slabs_give_back(s, err);
 }

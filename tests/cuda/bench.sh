@@ -43,9 +43,9 @@ wanted.insert(wanted.index("gpu/stream/150528/cpu") + 1, "gpu/stream/150528/wait
 wanted += ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4")]
 wanted += ["gpu/beside-compute", "gpu/first-batch"]
 wanted += ["gpu/transform/" + x for x in ("f16", "f32", "f16/resized")]
-wanted += ["gpu/stream/" + x for x in ("4096", "4096/cpu", "64", "64/cpu")]
+wanted += ["gpu/stream/" + x for x in ("4096", "4096/cpu", "4096/waits", "64", "64/cpu", "64/waits")]
 wanted += ["gpu/pool/" + x for x in ("held", "held/cpu", "held/link")]
-wanted += ["gpu/pool/" + x for x in ("cache", "cache/cpu", "direct", "direct/cpu")]
+wanted += ["gpu/pool/" + x for x in ("cache", "cache/cpu", "cache/waits", "direct", "direct/cpu")]
 targets = {line.split()[0] for line in open(sys.argv[2]) if line.startswith("gpu/")}
 assert names == wanted, names
 for row in rows:

@@ -12,8 +12,8 @@
  */
 #include "shard_gpu.h"
 #include "tests/child.h"
-#include "tests/cuda/check_twin.h"
 #include "tests/cuda/checking.h"
+#include "tests/cuda/strange.h"
 #include "tests/cuda/training.h"
 
 static struct shard_error err;
@@ -21,108 +21,23 @@ static const uint64_t one_shard[] = {103};
 
 /* ---- wraps ---- */
 
-static bool trusts, hurries; /* broken libraries: whatever was found is lent; the results are not waited for */
-static bool dawdles;	     /* a GPU that has not finished, whenever it is asked */
-
 /* Of this thread: the loader's own locks the ring. */
 static _Thread_local bool refuses_pins;
 
-uint64_t __wrap_cuda_map_least_bytes(void);
 int __real_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e);
 int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e);
-int __real_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e);
-int __wrap_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e);
-int __real_cuda_event_ask(const struct cuda_device *d, void *event, bool *done, struct shard_error *e);
-int __wrap_cuda_event_ask(const struct cuda_device *d, void *event, bool *done, struct shard_error *e);
-int __real_batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *e);
-int __wrap_batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *e);
-
-uint64_t __wrap_cuda_map_least_bytes(void)
-{
-	return 1;
-}
 
 int __wrap_cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *e)
 {
 	return refuses_pins ? cuda_refused(d->api, 209, e, "cuMemHostRegister") : __real_cuda_pin(d, memory, bytes, e);
 }
 
-/* Memory of the GPU comes with results of another loader, whose first launch found all rows sound. */
-int __wrap_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e)
-{
-	static const struct check_result left = {.verdict = CHECK_SOUND, .number = 1};
-	int rc = __real_cuda_alloc(d, bytes, memory, e);
-
-	for (uint64_t at = 0; !rc && at + sizeof(left) <= bytes; at += sizeof(left))
-		memcpy((uint8_t *)fake->at(*memory) + at, &left, sizeof(left));
-	return rc;
-}
-
-int __wrap_cuda_event_ask(const struct cuda_device *d, void *event, bool *done, struct shard_error *e)
-{
-	int rc = __real_cuda_event_ask(d, event, done, e);
-
-	*done = (*done || hurries) && !dawdles;
-	return rc;
-}
-
-int __wrap_batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *e)
-{
-	return trusts ? SHARD_OK : __real_batch_check_finish(c, to, e);
-}
-
-/* ---- kernels that find something else ---- */
-
-static atomic_uint launch_count;
-static unsigned strange_first, strange_end; /* launches, counted from 1, of which: */
-static enum { FLIPS, LOST, SAYS_SOUND } strange;
-static uint32_t flipped_row;
-
-/* A byte of a row that is due arrives damaged; or the kernel does not run; or does not compare. */
-static void twin_strange(const struct fake_kernel_call *c)
-{
-	unsigned nth = atomic_fetch_add(&launch_count, 1) + 1;
-	struct fake_kernel_call mine = *c;
-	struct check_call call;
-	const void *argument = &call;
-	uint8_t *from;
-
-	memcpy(&call, c->arguments[0], sizeof(call));
-	if (nth < strange_first || nth >= strange_end) {
-		twin_check(c);
-		return;
-	}
-	if (strange == LOST)
-		return;
-	from = fake->at(call.from);
-	if (strange == FLIPS && !(call.skip[flipped_row / 32] >> flipped_row % 32 & 1))
-		from[flipped_row * call.step + call.bytes / 2] ^= 4;
-	for (uint32_t i = 0; strange == SAYS_SOUND && i < call.row_count; i++)
-		call.want[i] = XXH3_64bits(from + i * call.step, call.bytes);
-	mine.arguments = &argument;
-	twin_check(&mine);
-}
-
-/* Launches from `first` to before `end` are strange. */
-static void be_strange(int how, unsigned first, unsigned end, uint32_t row)
-{
-	strange = how;
-	strange_first = first;
-	strange_end = end;
-	flipped_row = row;
-	atomic_store(&launch_count, 0);
-}
-
 /* ---- a trainer ---- */
 
 static void open_trainer(struct training *t, struct shard_loader_options o, uint64_t seed)
 {
-	static const size_t bytes[] = {sizeof(struct check_call)};
-
-	be_strange(FLIPS, 0, 0, 0);
 	training_open(t, o, NON_BLOCKING, seed);
-	fake->kernel("check_long", twin_strange, 1, bytes);
-	fake->kernel("check_short", twin_strange, 1, bytes);
+	strange_open();
 	fake->seed(seed, (unsigned[]){0, 100, 500}[seed % 3]);
 }
 
@@ -354,6 +269,65 @@ TEST(large_batches_take_several_launches)
 		drop_dataset();
 	}
 	meta_unit = 0;
+}
+
+/* Of two groups that the GPU checks.  A thread brings 64 rows at a time, group by group, and stops there. */
+TEST(the_error_is_that_of_the_first_block_of_rows)
+{
+	static const uint64_t one[] = {200};
+	static const struct spot spots[][3] = {{{1, 100}, {0, 130}}, {{0, 120}, {1, 70}}, {{1, 126}, {1, 65}}};
+
+	schema = photo_schema(40, SHARD_RAW);
+	schema.field[PHOTO_WEIGHT].shape[0] = 1200;
+	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+	for (size_t i = 0; i < COUNT(spots); i++) {
+		struct shard_loader_options o = {
+			.batch_records = 180, .order.shuffle = SHARD_SEQUENTIAL, .thread_count = 1};
+		struct shard_loader *here;
+		struct training t;
+
+		STORY("groups %u and %u", spots[i][0].group, spots[i][1].group);
+		make_dataset("large", one, 1);
+		damage(spots[i][0].group, spots[i][0].record);
+		damage(spots[i][1].group, spots[i][1].record);
+		reopen_as(SHARD_CHECK_DEVICE);
+		open_checked(&t, o, i);
+		here = open_here();
+		CHECK_EQ(compare(&t, here, 1), SHARD_E_CORRUPT);
+		CHECK(atomic_load(&damaged_count) >= 2); /* no thread has found them */
+		shard_loader_close(here);
+		close_checked(&t);
+	}
+	drop_dataset();
+}
+
+/* Of a megabyte at once. */
+TEST(more_damage_than_is_copied_at_once)
+{
+	for (uint32_t how = SHARD_CORRUPT_SUBSTITUTE; how <= SHARD_CORRUPT_MASK; how++) {
+		struct shard_loader_options o = {.batch_records = 280,
+						 .order.shuffle = SHARD_SEQUENTIAL,
+						 .thread_count = 1,
+						 .repair = {.on_corrupt = how, .corrupt_most = UINT64_MAX}};
+		static const uint64_t one[] = {290};
+		struct shard_loader *here;
+		struct training t;
+
+		STORY("on_corrupt %u", how);
+		open_photos(40, SHARD_RAW, one, 1);
+		for (uint64_t record = 3; record < 277; record++)
+			damage(0, record);
+		reopen_as(SHARD_CHECK_DEVICE);
+		open_checked(&t, o, how);
+		CHECK(274 * schema.group[0].stride > 1 << 20);
+		here = open_here();
+		CHECK_EQ(compare(&t, here, 1), SHARD_OK);
+		CHECK(atomic_load(&damaged_count) >= 274);
+		CHECK_EQ(stats_of(&t).recopied_count, 0);
+		shard_loader_close(here);
+		close_checked(&t);
+	}
+	drop_dataset();
 }
 
 /* Record numbers of the second dataset are not those of the joined one. */

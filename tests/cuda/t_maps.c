@@ -21,7 +21,7 @@
 #include "tests/child.h"
 #include "tests/cuda/check_twin.h"
 #include "tests/cuda/deaf.h"
-#include "tests/cuda/pooling.h"
+#include "tests/cuda/runs.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define IS_TSAN 1 /* streams that are not joined race, as they should */
@@ -1017,37 +1017,17 @@ TEST(a_substitute_leaves_nothing_of_those_before_it)
 
 /* ---- small records, whose runs come to a pool ---- */
 
-/* A loader in host memory, and pools that are fed by the ring and out of the page cache. */
-struct runs {
-	struct training maps;
-	struct shard_loader *ring, *host;
-	bool is_held;
-};
-
-/* Images of `width` pixels in one line, in units of so many records; 0: as advised. */
-static void open_lines(uint32_t width, uint32_t weights, uint32_t unit)
+static void open_mapped_runs(struct runs *r, struct shard_loader_options o, uint64_t seed)
 {
-	schema = photo_schema(1, SHARD_RAW);
-	schema.field[PHOTO_IMAGE].shape[1] = width;
-	schema.field[PHOTO_WEIGHT].shape[0] = weights;
-	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
-	if (unit)
-		schema.group[0].unit_records = unit;
-	make_dataset("lines", shards, COUNT(shards));
-}
-
-static void open_runs(struct runs *r, struct shard_loader_options o, uint64_t seed)
-{
-	o.size = sizeof(o);
-	o.gpu.pool_bytes = least_pool(o);
 	bring_to_memory();
 	atomic_store(&pin_count, 0);
-	open_pool(&r->maps, o, seed);
-	r->is_held = r->maps.l->pool->plan.is_held;
-	o.gpu.pin_most = SHARD_PIN_NOTHING;
-	CHECK_OK(shard_loader_open(&r->ring, ds, &o, &fixture_err));
-	o.gpu = (struct shard_loader_gpu){.slot_count = 0};
-	CHECK_OK(shard_loader_open(&r->host, ds, &o, &fixture_err));
+	open_runs(r, o, seed);
+	check_twin_open();
+}
+
+static const char *compare_some(struct runs *r, unsigned calls, uint32_t fields, int *failed)
+{
+	return compare_runs(r, calls, fields, failed, &err);
 }
 
 static void close_runs(struct runs *r)
@@ -1059,66 +1039,12 @@ static void close_runs(struct runs *r)
 	drop_dataset();
 }
 
-/* What differs between a batch of a pool and that of the host; "": nothing. */
-static const char *difference(const struct shard_batch *got, const struct shard_batch *want, uint32_t fields)
-{
-	fake->settle();
-	if (got->epoch != want->epoch || got->position != want->position || got->record_count != want->record_count)
-		return "place";
-	if (memcmp(got->record, want->record, want->record_count * sizeof(*want->record)))
-		return "records";
-	if (memcmp(got->row_flags, want->row_flags, want->record_count))
-		return "flags";
-	for (uint32_t f = 0; f < schema.field_count; f++)
-		for (uint32_t i = 0; fields >> f & 1 && i < want->record_count; i++) {
-			const uint8_t *at = fake->at((uintptr_t)got->field[f].data + i * got->field[f].stride);
-
-			if (got->field[f].stride != want->field[f].stride ||
-			    memcmp(at, (const uint8_t *)want->field[f].data + i * want->field[f].stride,
-				   schema.field[f].bytes))
-				return schema.field[f].name;
-		}
-	return "";
-}
-
-/*
- * So many calls of all three.  Returns what differed first, or "".  Damage that is an error ends
- * this: *failed is its status, and both pools say the same.
- */
-static const char *compare_runs(struct runs *r, unsigned calls, uint32_t fields, int *failed)
-{
-	const char *found = "";
-
-	for (*failed = SHARD_OK; calls && !*found && !*failed; calls--) {
-		struct shard_batch maps, ring, host;
-		struct shard_error why;
-		int rc = shard_loader_next_device(r->ring, r->maps.stream, &ring, &why);
-
-		if (shard_loader_next_device(r->maps.l, r->maps.stream, &maps, &err) != rc)
-			return "status";
-		if (rc == SHARD_E_CORRUPT || rc == SHARD_E_IO) {
-			*failed = rc;
-			return strcmp(err.message, why.message) ? "error" : "";
-		}
-		CHECK_EQ(shard_loader_next(r->host, &host, &why), rc);
-		if (rc == SHARD_END)
-			continue;
-		CHECK_EQ(rc, SHARD_OK);
-		CHECK_STR(difference(&ring, &host, fields), "");
-		found = difference(&maps, &host, fields);
-		CHECK_OK(shard_loader_release_after(r->maps.l, &maps, r->maps.stream, &fixture_err));
-		CHECK_OK(shard_loader_release_after(r->ring, &ring, r->maps.stream, &fixture_err));
-		CHECK_OK(shard_loader_release(r->host, &host, &fixture_err));
-	}
-	return found;
-}
-
 TEST(small_records_come_to_a_pool_as_they_do_without_one)
 {
 	static const uint32_t units[] = {0, 1, 3, 8},
 			      checks[] = {SHARD_CHECK_DEVICE, SHARD_CHECK_FIRST, SHARD_CHECK_NEVER, SHARD_CHECK_ALWAYS};
 	struct prng p = {21};
-	unsigned fed = 0;
+	unsigned fed = 0, checked = 0;
 
 	for (unsigned round = 0; round < 20; round++) {
 		struct shard_dataset_options so = {.size = sizeof(so), .check = checks[round / 2 % 4]};
@@ -1144,14 +1070,14 @@ TEST(small_records_come_to_a_pool_as_they_do_without_one)
 		piece_bytes = (1 + prng_below(&p, 70)) * schema.group[0].stride;
 		tell_round(round, &o);
 		reopen(&so);
-		open_runs(&r, o, round);
-		CHECK_STR(compare_runs(&r, 2 * calls_of(&r.maps), o.fields, &failed), "");
+		open_mapped_runs(&r, o, round);
+		CHECK_STR(compare_some(&r, 2 * calls_of(&r.maps), o.fields, &failed), "");
 		/* Whole records would be a waste if most of them were padding. */
 		is_run = !r.is_held && schema.field[PHOTO_IMAGE].bytes * 4 >= schema.group[0].stride * 3;
 		/* A thread that page-locks may come late, and then runs go through the ring for some epochs. */
 		for (int k = 0; k < 50; k++) {
 			begin = stats_of(&r.maps);
-			CHECK_STR(compare_runs(&r, calls_of(&r.maps), o.fields, &failed), "");
+			CHECK_STR(compare_some(&r, calls_of(&r.maps), o.fields, &failed), "");
 			s = stats_of(&r.maps);
 			CHECK_EQ(failed, SHARD_OK);
 			/* Pools are filled ahead, so not just what was delivered meanwhile came meanwhile. */
@@ -1162,7 +1088,10 @@ TEST(small_records_come_to_a_pool_as_they_do_without_one)
 		CHECK(s.cached_bytes <= s.device_bytes);
 		CHECK_EQ(s.pageable_bytes, 0);
 		CHECK_EQ(loader_stats(r.ring).cached_bytes, 0);
-		CHECK_EQ(s.device_checked_count, 0);
+		CHECK(!s.device_checked_count ||
+		      (is_run && so.check != SHARD_CHECK_FIRST && so.check != SHARD_CHECK_NEVER));
+		checked += s.device_checked_count > 0;
+		CHECK_EQ(s.recopied_count, 0);
 		CHECK(!damaged || so.check == SHARD_CHECK_NEVER || s.substituted_count + s.masked_count > 0);
 		CHECK_EQ(layout_is_block(&r.maps.l->pool->plan.slab, 0), is_run || width > 1360);
 		if (is_run) {
@@ -1176,6 +1105,7 @@ TEST(small_records_come_to_a_pool_as_they_do_without_one)
 		close_runs(&r);
 	}
 	CHECK(fed > 10);
+	CHECK(checked > 3);
 }
 
 /* The same error at the same batch: of the images, or of the other group. */
@@ -1199,17 +1129,17 @@ TEST(damage_in_a_run_is_the_same_error)
 			open_lines(200, 4, 0);
 			piece_bytes = 5 * schema.group[0].stride;
 			reopen(&so);
-			open_runs(&r, o, check);
+			open_mapped_runs(&r, o, check);
 			CHECK(!r.is_held);
-			CHECK_STR(compare_runs(&r, calls_of(&r.maps), 7, &failed), "");
+			CHECK_STR(compare_some(&r, calls_of(&r.maps), 7, &failed), "");
 			CHECK_EQ(failed, SHARD_OK);
 			damage_record(&folder, 3, group, 60 * schema.group[group].stride);
 			shard_loader_close(r.ring); /* what is in memory was checked before: the file is opened again */
 			shard_loader_close(r.host);
 			training_close(&r.maps);
 			reopen(&so);
-			open_runs(&r, o, check);
-			CHECK_STR(compare_runs(&r, 2 * calls_of(&r.maps), 7, &failed), "");
+			open_mapped_runs(&r, o, check);
+			CHECK_STR(compare_some(&r, 2 * calls_of(&r.maps), 7, &failed), "");
 			CHECK_EQ(failed, SHARD_E_CORRUPT);
 			CHECK(strstr(err.message, "3.shard: I4"));
 			shard_loader_close(r.ring);
@@ -1238,15 +1168,15 @@ TEST(runs_are_given_back_when_memory_becomes_scarce)
 	damage_record(&folder, 3, 0, 60 * schema.group[0].stride);
 	piece_bytes = 5 * schema.group[0].stride;
 	reopen(&so);
-	open_runs(&r, o, 0);
+	open_mapped_runs(&r, o, 0);
 	CHECK(!r.is_held);
-	CHECK_STR(compare_runs(&r, 2 * calls_of(&r.maps), 7, &failed), "");
+	CHECK_STR(compare_some(&r, 2 * calls_of(&r.maps), 7, &failed), "");
 	CHECK(stats_of(&r.maps).masked_count > 0);
 	CHECK(stats_of(&r.maps).registered_bytes > 0);
 	atomic_store(&available, 1);
 	usleep(1100000); /* it looks once a second */
 	for (int i = 0; i < 1000 && stats_of(&r.maps).registered_bytes; i++) {
-		CHECK_STR(compare_runs(&r, 10, 7, &failed), "");
+		CHECK_STR(compare_some(&r, 10, 7, &failed), "");
 		usleep(20000);
 	}
 	CHECK_EQ(stats_of(&r.maps).registered_bytes, 0);
@@ -1528,10 +1458,10 @@ TEST(runs_from_beside_their_place_are_noticed)
 		open_lines(20, 3, 0);
 		piece_bytes = 5 * schema.group[0].stride;
 		reopen(&so);
-		open_runs(&r, o, 0);
+		open_mapped_runs(&r, o, 0);
 		CHECK(!r.is_held);
 		shift = broken ? 16 : 0;
-		CHECK_EQ(compare_runs(&r, 3 * calls_of(&r.maps), 7, &failed)[0] != 0, broken);
+		CHECK_EQ(compare_some(&r, 3 * calls_of(&r.maps), 7, &failed)[0] != 0, broken);
 		shift = 0;
 		if (broken)
 			train_give_all(&r.maps);

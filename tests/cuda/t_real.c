@@ -256,26 +256,31 @@ TEST(records_in_the_page_cache_are_checked)
 	drop_dataset();
 }
 
-/* A pool of a part of the dataset: runs of records that are too short by themselves. */
+/*
+ * A pool of a part of the dataset: runs of records that are too short by themselves.  In the second
+ * dataset, two records are a unit.
+ */
 TEST(runs_come_to_a_pool_out_of_the_page_cache)
 {
 	static const uint64_t shards[] = {90, 1, 0, 120, 62};
 	uint8_t got[64 * 64 * 3];
 
 	need_gpu();
-	open_photos(64, SHARD_RAW, shards, sizeof(shards) / sizeof(shards[0]));
-	for (unsigned round = 0; round < 2; round++) {
+	for (unsigned round = 0; round < 4; round++) {
 		struct shard_loader_options o = {.order.shuffle = SHARD_SHUFFLE_WINDOWS,
-						 .order.run_records = 6,
+						 .order.run_records = round / 2 ? 33 : 6,
 						 .order.window_runs = 1,
-						 .order.lane_count = 2,
-						 .gpu.pool_bytes = 2500000};
+						 .order.lane_count = 2 - round / 2,
+						 .gpu.pool_bytes = round / 2 ? 400000 : 2500000};
 		struct shard_batch there, here;
 		struct shard_loader_stats s;
 		struct job job;
 
-		STORY("%s stream", round ? "own" : "default");
-		open_job_of(&job, o, round);
+		STORY("%s stream, %u records in a unit", round % 2 ? "own" : "default", 1 + round / 2);
+		if (round % 2 == 0)
+			open_photos(round / 2 ? 26 : 64, SHARD_RAW, shards, sizeof(shards) / sizeof(shards[0]));
+		CHECK_EQ(schema.group[0].unit_records, 1 + round / 2);
+		open_job_of(&job, o, round % 2);
 		begin_checked(job.gpu, job.stream);
 		for (unsigned step = 0; step < 60; step++) { /* of 18 in an epoch */
 			take_both(&job, &there, &here);
@@ -284,6 +289,8 @@ TEST(runs_come_to_a_pool_out_of_the_page_cache)
 		}
 		shard_loader_stats(job.gpu, &s);
 		CHECK(is_refused(&job) || s.cached_bytes > s.device_bytes / 2);
+		CHECK(is_refused(&job) || s.device_checked_count > 100);
+		CHECK_EQ(s.recopied_count, 0);
 		close_job(&job);
 	}
 	drop_dataset();

@@ -61,7 +61,7 @@ static inline void trainer_check_clean(void)
 /* Map a new file below $TMPDIR.  Its bytes differ; mmap() gets `protection` and `flags`. */
 static inline uint8_t *trainer_map_file(size_t bytes, int protection, int flags)
 {
-	uint8_t *content = malloc(bytes), *map;
+	uint8_t *pattern = malloc(bytes), *map;
 	char path[4096];
 	int fd;
 
@@ -69,11 +69,11 @@ static inline uint8_t *trainer_map_file(size_t bytes, int protection, int flags)
 	fd = mkstemp(path);
 	CHECK(fd >= 0);
 	for (size_t i = 0; i < bytes; i++)
-		content[i] = (uint8_t)(i * 7 + i / 251);
-	CHECK_EQ(write(fd, content, bytes), bytes);
+		pattern[i] = (uint8_t)(i * 7 + i / 251);
+	CHECK_EQ(write(fd, pattern, bytes), bytes);
 	map = mmap(NULL, bytes, protection, flags, fd, 0);
 	CHECK(map != MAP_FAILED);
-	free(content);
+	free(pattern);
 	close(fd);
 	return map;
 }

@@ -115,7 +115,7 @@ class Gpu(unittest.TestCase):
                 stats = self.same(path, both=both, **pool)
                 self.assertGreater(stats["cached_bytes"], stats["device_bytes"] // 3)
                 self.assertGreater(stats["registered_bytes"], 0)
-                self.assertEqual(stats["device_checked_count"] > 0, not pool)
+                self.assertGreater(stats["device_checked_count"], 0)
                 self.assertEqual(stats["recopied_count"], 0)
 
     def test_images_are_on_the_gpu_with_the_strides_asked_for(self):
