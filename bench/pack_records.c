@@ -49,8 +49,10 @@ static double run_shardpack(void *context)
 	struct job *j = context;
 	char *const raw[] = {j->shardpack, "raw", j->source,	      "-o", j->out, "--schema",
 			     "x:u8[4096]", "-j",  (char *)j->threads, "-q", NULL};
-	char *const tokens[] = {j->shardpack, "tokens", j->source,	    "-o", j->out, "--seq-len",
-				"1024",	      "-j",	(char *)j->threads, "-q", NULL};
+	/* As numbers they are too random to be taken for tokens without --dtype. */
+	char *const tokens[] = {j->shardpack,	    "tokens", j->source, "-o",	j->out,
+				"--seq-len",	    "1024",   "--dtype", "u16", "-j",
+				(char *)j->threads, "-q",     NULL};
 	double begin = bench_seconds();
 	pid_t pid = fork();
 	int status = 0;

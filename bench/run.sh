@@ -40,7 +40,7 @@ echo "{\"commit\": \"$COMMIT\", \"command\": \"$command\"}" | tee "$dir/all.json
 process=1
 while [ "$process" -le "$PROCESSES" ]; do
 	machine=
-	for program in open verify resize pack pack_records order select mix loader loader_packed loader_life \
+	for program in open verify resize pack pack_records order select mix loader windows loader_packed loader_life \
 		loader_cold hash transform python_package; do
 		{
 			"$BUILD/bench/$program" --dir "$dir" --corpus "$corpus" --only "$BENCH" --process "$process" \

@@ -1,8 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tests/tree/figures.sh - the figures in bench/RESULTS.md and README.md are those of recorded runs,
-# and no target was moved afterwards
+# no target was moved afterwards, and `make bench` runs all programs
 set -eu
+for program in $(grep -l 'bench_open(argc' bench/*.c); do
+	grep -qw "$(basename "$program" .c)" bench/run.sh || { echo "bench/run.sh does not run $program" && exit 1; }
+done
 bench/publish.py --check >/dev/null
 "$PYTHON" - <<'PY' # of other loaders: the newest tables, made of the rows that were kept
 import glob
