@@ -667,6 +667,49 @@ TEST(many_slabs_are_checked_ahead)
 	drop_dataset();
 }
 
+/* There is no room for another check, and the driver does not say whether the first one is back. */
+TEST(results_are_looked_at_when_the_driver_says_that_they_are_there)
+{
+	struct shard_loader_options o = sixes();
+	struct device_slots *slabs;
+	struct device_copy *copy;
+	struct shard_batch b;
+	struct training t;
+	bool has_room = true;
+
+	open_sixes(SHARD_CHECK_DEVICE);
+	o.size = sizeof(o);
+	o.gpu.pool_bytes = 40 * (least_pool(o) / 6);
+	open_pool(&t, o, 0);
+	strange_open();
+	begin_checked(t.l, t.stream);
+	dawdles = true;
+	CHECK_OK(shard_loader_next_device(t.l, t.stream, &b, &fixture_err));
+	CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	slabs = &t.l->pool->slabs.device_slots;
+	copy = t.l->pool->slabs.copy;
+	for (unsigned k = 0; k < 500 && has_room; k++) {
+		usleep(k ? 10000 : 0); /* until the feed has filled as many slabs as can be checked */
+		fake->settle();
+		CHECK_OK(cuda_enter(t.l->cuda, &fixture_err));
+		device_copy_send_ahead(copy);
+		has_room = batch_check_has_room(copy->check);
+		CHECK_OK(cuda_leave(t.l->cuda, SHARD_OK, &fixture_err));
+	}
+	CHECK(!has_room);
+	fake->settle();
+	dawdles = false;
+	CHECK_OK(cuda_enter(t.l->cuda, &fixture_err));
+	gives_no_answer = true;
+	CHECK(!batch_check_has_room(copy->check));
+	gives_no_answer = false;
+	CHECK(batch_check_has_room(copy->check));
+	CHECK(slabs->slot[slabs->queue[0]].looked);
+	CHECK_OK(cuda_leave(t.l->cuda, SHARD_OK, &fixture_err));
+	finish(&t);
+	drop_dataset();
+}
+
 /* ---- ends ---- */
 
 TEST(a_pool_is_closed_while_checks_are_under_way)
