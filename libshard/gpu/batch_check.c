@@ -464,7 +464,7 @@ static int check_rows(struct batch_check *c, const struct slot *from, const stru
 				       "%s: record %" PRIu64 "%s is sound in host memory, and is damaged on the GPU "
 				       "after a second copy, too: the link to the GPU or its memory is faulty",
 				       show(&s, c->feed->ds->dir), to->as.record[first],
-				       end - first > 1 ? ", or one behind it in its unit," : "");
+				       end - first > 1 ? ", or one in the rows behind it," : "");
 	}
 	return rc;
 }

@@ -475,7 +475,7 @@ TEST(a_gpu_that_does_not_check_slabs_is_an_error)
 		unsigned first;
 		const char *message;
 	} rows[] = {
-		{FLIPS, 3, ", or one behind it in its unit, is sound in host memory, and is damaged on the GPU after"},
+		{FLIPS, 3, ", or one in the rows behind it, is sound in host memory, and is damaged on the GPU after"},
 		{LOST, 1, "of a slab of the pool: the result is that of launch 0, and not of launch "},
 		{LOST, 40, "of a slab of the pool: the result is that of launch "}};
 
