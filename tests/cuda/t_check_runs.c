@@ -593,7 +593,7 @@ TEST(batches_of_slabs_that_are_there_wait_for_no_check)
 	open_checked(&r, o, 0);
 	CHECK_OK(shard_loader_next_device(r.maps.l, r.maps.stream, &b[0], &fixture_err));
 	fake->settle();
-	dawdles = true; /* whoever asks is told to wait */
+	dawdles = true; /* anyone who asks is told to wait */
 	fake->reset();
 	for (int i = 1; i < 4; i++)
 		CHECK_OK(shard_loader_next_device(r.maps.l, r.maps.stream, &b[i], &fixture_err));
