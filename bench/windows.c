@@ -5,7 +5,7 @@
  * Both come from a loader in host memory, by one thread, in a global order and in batches of 2 MiB,
  * into a ring of as many as a loader has by default, which lies in the last-level cache of either side.
  * The files are in the page cache, and all units were hashed before.  A run takes as many bytes as
- * the dataset has.  For windows that is a sixteenth of an epoch, for each record is in 16 of them.
+ * the dataset has.  For windows that is a sixteenth of an epoch, because each record is in 16 of them.
  */
 #include <stdio.h>
 

@@ -501,9 +501,10 @@ SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD
 /*
  * Continue where the token was made, in its order, not in that of the defaults.  MISMATCH if the
  * token belongs to another dataset, to an order that the options do not ask for, or to pixels that
- * a transform does not give.  ARGUMENT if it is incomplete or damaged, or if it names another order
- * while batches are lent from a pool.  After a failure the loader stays where it is.
- * resume_appended takes tokens of the dataset before `shardpack append`, too: docs/TRAINING.md.
+ * a transform does not give.  SHARD_SHUFFLE_BY_SIZE asks for any order that shuffles.  ARGUMENT if
+ * the token is incomplete or damaged, or if it names another order while batches are lent from a
+ * pool.  After a failure the loader stays where it is.  resume_appended takes tokens of the dataset
+ * before `shardpack append`, too: docs/TRAINING.md.
  */
 SHARD_API int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err);
 

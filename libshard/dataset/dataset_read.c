@@ -184,8 +184,8 @@ static int relay_group(struct shard_dataset *ds, struct shard_dataset *part, uin
 }
 
 /*
- * Records of one part are read together, also where those of others lie between them: records that
- * somebody draws change the part each time.
+ * Records of one part are read together, also where those of other parts stand between them.  In a
+ * shuffled list the part changes often.
  */
 static int read_uneven(struct shard_dataset *ds, uint32_t group, const uint64_t *idx, size_t count, uint8_t *dst,
 		       struct shard_error *err)

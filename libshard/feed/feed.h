@@ -488,7 +488,7 @@ struct residents {
 			       uint32_t *count, uint32_t *effort, atomic_uint **users);
 	void *context;
 	uint32_t groups; /* a bit for each group of which records are kept */
-	/* Likewise: who takes records of these checks each unit that lies in a slot as a whole. */
+	/* Likewise: the owner checks each unit of these that lies in a slot as a whole. */
 	uint32_t check_groups;
 };
 
@@ -573,9 +573,8 @@ __attribute__((always_inline)) static inline void block_fetch_ahead(const uint8_
 }
 
 /*
- * The slot names its records, and is not filled yet.  Find the units that will lie in it as a whole,
- * for the owner of what is kept to check.  Until the slot is filled, nothing else may decide that:
- * substitutes change the records that it names.
+ * Find the units that will lie in the slot as a whole.  The owner of what is kept checks those.  The
+ * slot names its records, and is not filled yet: substitutes change the records that it names.
  */
 void slot_find_units(struct row_source *source, struct slot *s);
 

@@ -441,7 +441,7 @@ static uint64_t fetch_rows(struct block *b, uint32_t group)
 
 /* ---- units that are left to somebody else to check ---- */
 
-/* Of the record of a row and those behind it: how many of its unit lie there, row by row?  *unit: of that unit. */
+/* From this row on, how many records of one unit lie row by row?  *unit: how many that unit has. */
 static uint32_t unit_rows(const struct row_source *source, uint32_t group, const struct slot *s, uint32_t i,
 			  uint32_t *unit)
 {

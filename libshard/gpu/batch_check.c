@@ -347,12 +347,15 @@ bool batch_check_is_back(const struct batch_check *c, const struct device_slot *
 	return s->looked || cuda_event_ask(c->cuda, s->ready, &done, NULL) || done;
 }
 
-/* If the check of a batch has come back and is good, nothing of it is needed any more. */
+/*
+ * If the check of a batch has come back and is good, nothing of it is needed any more.  Where the driver
+ * gives no answer, half of a result may be there.
+ */
 static bool look_early(struct batch_check *c, struct device_slot *s)
 {
-	bool any;
+	bool any, done;
 
-	if (!batch_check_is_back(c, s) || look(c, s, &any, NULL) || any)
+	if (cuda_event_ask(c->cuda, s->ready, &done, NULL) || !done || look(c, s, &any, NULL) || any)
 		return false;
 	c->checked += c->check[s->check].launched;
 	return s->looked = true;
@@ -461,7 +464,7 @@ static int check_rows(struct batch_check *c, const struct slot *from, const stru
 				       "%s: record %" PRIu64 "%s is sound in host memory, and is damaged on the GPU "
 				       "after a second copy, too: the link to the GPU or its memory is faulty",
 				       show(&s, c->feed->ds->dir), to->as.record[first],
-				       end - first > 1 ? ", or one behind it in its unit," : "");
+				       end - first > 1 ? ", or one in the rows behind it," : "");
 	}
 	return rc;
 }

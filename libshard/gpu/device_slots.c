@@ -176,10 +176,10 @@ int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream,
  * does so for as many batches as the feed has ready and as there are free slots.  So the next
  * batches are on their way while the trainer works on the one that it has.
  *
- * Before a batch that the GPU checks is lent, or a slab used, the host waits for its copy.  It waits
- * for no other copy.  A second stream waits for each copy, and then a thread of the driver gives the host slot
- * back to the feed.  Else the host only waits while the feed has no batch ready, or while all slots
- * of the feed are being copied.
+ * Before a batch that the GPU checks is lent, or a slab is used, the host waits for its copy.  It waits
+ * for no other copy.  A second stream waits for each copy, and then a thread of the driver gives the
+ * host slot back to the feed.  Else the host only waits while the feed has no batch ready, or while all
+ * slots of the feed are being copied.
  */
 
 /* ---- life ---- */

@@ -428,7 +428,10 @@ int batch_check_queue(struct batch_check *c, const struct slot *host, struct dev
  * CORRUPT if the options do not allow damage, and with DEVICE if the GPU does not do its work.
  */
 int batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *err);
-/* Has the check of a queued batch come back, so that batch_check_finish() does not wait? */
+/*
+ * Has the check of a queued batch come back, so that batch_check_finish() does not wait?  It does not
+ * wait for a driver that fails, either, so this returns true then.
+ */
 bool batch_check_is_back(const struct batch_check *c, const struct device_slot *s);
 /* Set the counters of the checks. */
 void batch_check_stats(const struct batch_check *c, struct shard_loader_stats *out);

@@ -13,6 +13,7 @@
 
 static bool trusts, hurries; /* broken libraries: whatever was found is lent; the results are not waited for */
 static bool dawdles;	     /* a GPU that has not finished, whenever it is asked */
+static bool gives_no_answer; /* a driver that fails, whenever it is asked */
 
 uint64_t __wrap_cuda_map_least_bytes(void);
 int __real_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e);
@@ -42,8 +43,8 @@ int __wrap_cuda_event_ask(const struct cuda_device *d, void *event, bool *done, 
 {
 	int rc = __real_cuda_event_ask(d, event, done, e);
 
-	*done = (*done || hurries) && !dawdles;
-	return rc;
+	*done = (*done || hurries) && !dawdles && !gives_no_answer;
+	return gives_no_answer ? cuda_refused(d->api, 719, e, "cuEventQuery") : rc;
 }
 
 int __wrap_batch_check_finish(struct batch_check *c, struct device_slot *to, struct shard_error *e)

@@ -475,7 +475,7 @@ TEST(a_gpu_that_does_not_check_slabs_is_an_error)
 		unsigned first;
 		const char *message;
 	} rows[] = {
-		{FLIPS, 3, ", or one behind it in its unit, is sound in host memory, and is damaged on the GPU after"},
+		{FLIPS, 3, ", or one in the rows behind it, is sound in host memory, and is damaged on the GPU after"},
 		{LOST, 1, "of a slab of the pool: the result is that of launch 0, and not of launch "},
 		{LOST, 40, "of a slab of the pool: the result is that of launch "}};
 
@@ -593,7 +593,7 @@ TEST(batches_of_slabs_that_are_there_wait_for_no_check)
 	open_checked(&r, o, 0);
 	CHECK_OK(shard_loader_next_device(r.maps.l, r.maps.stream, &b[0], &fixture_err));
 	fake->settle();
-	dawdles = true; /* whoever asks is told to wait */
+	dawdles = true; /* anyone who asks is told to wait */
 	fake->reset();
 	for (int i = 1; i < 4; i++)
 		CHECK_OK(shard_loader_next_device(r.maps.l, r.maps.stream, &b[i], &fixture_err));
@@ -664,6 +664,49 @@ TEST(many_slabs_are_checked_ahead)
 		shard_loader_close(host);
 		finish(&t);
 	}
+	drop_dataset();
+}
+
+/* There is no room for another check, and the driver does not say whether the first one is back. */
+TEST(results_are_looked_at_when_the_driver_says_that_they_are_there)
+{
+	struct shard_loader_options o = sixes();
+	struct device_slots *slabs;
+	struct device_copy *copy;
+	struct shard_batch b;
+	struct training t;
+	bool has_room = true;
+
+	open_sixes(SHARD_CHECK_DEVICE);
+	o.size = sizeof(o);
+	o.gpu.pool_bytes = 40 * (least_pool(o) / 6);
+	open_pool(&t, o, 0);
+	strange_open();
+	begin_checked(t.l, t.stream);
+	dawdles = true;
+	CHECK_OK(shard_loader_next_device(t.l, t.stream, &b, &fixture_err));
+	CHECK_OK(shard_loader_release_after(t.l, &b, t.stream, &fixture_err));
+	slabs = &t.l->pool->slabs.device_slots;
+	copy = t.l->pool->slabs.copy;
+	for (unsigned k = 0; k < 500 && has_room; k++) {
+		usleep(k ? 10000 : 0); /* until the feed has filled as many slabs as can be checked */
+		fake->settle();
+		CHECK_OK(cuda_enter(t.l->cuda, &fixture_err));
+		device_copy_send_ahead(copy);
+		has_room = batch_check_has_room(copy->check);
+		CHECK_OK(cuda_leave(t.l->cuda, SHARD_OK, &fixture_err));
+	}
+	CHECK(!has_room);
+	fake->settle();
+	dawdles = false;
+	CHECK_OK(cuda_enter(t.l->cuda, &fixture_err));
+	gives_no_answer = true;
+	CHECK(!batch_check_has_room(copy->check));
+	gives_no_answer = false;
+	CHECK(batch_check_has_room(copy->check));
+	CHECK(slabs->slot[slabs->queue[0]].looked);
+	CHECK_OK(cuda_leave(t.l->cuda, SHARD_OK, &fixture_err));
+	finish(&t);
 	drop_dataset();
 }
 
