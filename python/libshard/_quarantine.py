@@ -122,7 +122,8 @@ class Quarantine:
     def close(self) -> None:
         lines, self.lines = self.lines, None
         if lines is not None:
-            lines.close()
+            with contextlib.suppress(OSError):  # of a full disk, again: it writes what it still holds
+                lines.close()
 
     # ---- the parent's ----
 

@@ -1120,6 +1120,31 @@ class Quarantine(Base):
             self.assertEqual(list(self.lines()), [57])
             self.assertEqual(np.load(KEPT + "/57/x.npy").shape, (1 << 16,))
 
+    def test_the_disk_has_no_room_for_lines(self):
+        """Closing their file fails as well, and that is not what the caller gets."""
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        for workers in (0, 1):
+            self.new()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, before[1]))
+            try:
+                with self.assertRaisesRegex(libshard.StorageError, "^ours.quarantine: .*; complete shards stay.*: File too large") as caught:
+                    pack(Long(), workers=workers, schema="x:i32[300],label:i64", on_error="quarantine")
+                self.assertEqual(caught.exception.errno, errno.EFBIG)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            self.pack(Long(), workers=workers)
+            self.assertEqual(list(self.lines()), [i for i in range(COUNT) if i % 10])
+
+
+class Long(Source):
+    def __getitem__(self, i):
+        if i % 10:
+            raise ValueError("x" * 3800)  # some lines are in the buffer of their file
+        return super().__getitem__(i)
+
 
 class NoItem(Source):
     error = KeyError("always the same")
