@@ -1120,6 +1120,15 @@ class Quarantine(Base):
             self.assertEqual(list(self.lines()), [57])
             self.assertEqual(np.load(KEPT + "/57/x.npy").shape, (1 << 16,))
 
+    def test_a_sample_that_raises_when_it_is_asked_for_an_item(self):
+        for on_error in ("skip", "quarantine"):
+            self.new()
+            with self.assertWarnsRegex(UserWarning, "1 of 100 samples were left out, .* sample 57: ValueError: no picture"):
+                ds = pack([Lazy(i) for i in range(COUNT)], workers=0, on_error=on_error)
+            self.assertEqual(ds.column("x").tolist(), [i for i in range(COUNT) if i != 57])
+        (line,) = self.lines().values()
+        self.assertEqual(line["not_kept"], {"sample": "a value of type Lazy; ValueError: no picture"})
+
     def test_the_disk_has_no_room_for_lines(self):
         """Closing their file fails as well, and that is not what the caller gets."""
         import resource
@@ -1137,6 +1146,24 @@ class Quarantine(Base):
                 resource.setrlimit(resource.RLIMIT_FSIZE, before)
             self.pack(Long(), workers=workers)
             self.assertEqual(list(self.lines()), [i for i in range(COUNT) if i % 10])
+
+
+class Lazy(collections.abc.Mapping):
+    """Makes its items when it is asked for them."""
+
+    def __init__(self, i):
+        self.i = i
+
+    def __iter__(self):
+        return iter(("x", "label"))
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, name):
+        if self.i == 57 and name == "x":
+            raise ValueError("no picture")
+        return self.i
 
 
 class Long(Source):
