@@ -276,9 +276,10 @@ class _Shards(Writer):
         if lock is not None and self._state == "open" and os.getpid() == self._pid:
             if lock.is_blank():
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(self._dir, PACKING))
-                    if self._quarantine.is_open:
+                    if self._quarantine.is_open:  # before the lock's file goes: then another call may begin
                         self._quarantine.remove()
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self._dir, PACKING))
             with contextlib.suppress(Error):
                 _core.remove_temps(self._dir)
         super().abort()

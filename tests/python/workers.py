@@ -902,6 +902,18 @@ class Quarantine(Base):
         self.check_nothing()
         self.check_gone()
 
+    def test_it_is_removed_before_another_call_can_begin(self):
+        real, there = os.unlink, []
+
+        def unlink(path, *args, **options):
+            if os.path.basename(path) == "dataset.packing":
+                there.append(os.path.exists(".ours.quarantine"))
+            real(path, *args, **options)
+
+        with mock.patch("os.unlink", unlink), self.assertRaises(libshard.RecordError):
+            pack(Source(bad=range(COUNT)), workers=0, schema="x:i32[300],label:i64", on_error="quarantine")
+        self.assertEqual(there, [False])
+
     def test_a_folder_of_another_call_is_left_alone(self):
         self.pack()
         before = self.content()
