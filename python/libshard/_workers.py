@@ -570,7 +570,7 @@ class _Job:
     def _take_over(self) -> None:
         writer, job = self.writer, self._description()
         before, *lines = self.lock.lines() or [None]
-        receipts = [line for line in lines if "shard" in line]
+        receipts = [*{line["shard"]: line for line in lines if "shard" in line}.values()]  # a shard may be made again
         anew = before is None or not writer._resume or not receipts
         if not anew:
             self._refuse_other_job(before, job, len(receipts))
@@ -609,6 +609,7 @@ class _Job:
                 "to remove them and begin again",
                 "exists already",
             )
+
     def _has_skipped(self, receipt: _Receipt) -> bool:
         """May the samples stay out that were left out of this shard, and has a quarantine what there is of them?"""
         if not receipt["skipped"]:

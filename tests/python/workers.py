@@ -349,6 +349,20 @@ class Resume(Base):
         self.stop_at()
         self.assertEqual(pack(Source(add=1), resume=False).id, pack(Source(add=1), "theirs").id)
 
+    def test_a_shard_that_was_made_again(self):
+        """First without a sample, then with it: the last receipt is that of the shard."""
+        want, real = pack(Source(), "theirs").id, _workers._Shards.fill
+        for source, on_error, last in ((Source(bad=[25]), "skip", 6), (Source(), "fail", 8)):
+            def fill(writer, k, *args, last=last):
+                if k == last:
+                    raise KeyboardInterrupt
+                real(writer, k, *args)
+
+            with mock.patch.object(_workers._Shards, "fill", fill), self.assertRaises(KeyboardInterrupt):
+                pack(source, workers=0, schema="x:i32[300],label:i64", on_error=on_error)
+        self.assertEqual(pack(Source(), schema="x:i32[300],label:i64").id, want)
+        self.check_sealed()
+
     def test_the_more_is_kept_the_more_is_compared(self):
         """A sample of 16 shards at least, and of one more for so many records."""
         usual = Source.__getitem__
