@@ -411,6 +411,13 @@ class Tables(unittest.TestCase):
             ds = libshard.pack("bad.parquet", {"x": None}, "bad", on_error="skip", shard_records=300)
         self.assertEqual(ds.column("x").tolist(), np.delete(table["x"].to_numpy(), slice(800, 900)).tolist())  # x of the next group
         self.assertLess(read.call_count, 50)  # not again for each of its rows
+        for workers in 0, 2:  # and it does not show which of them it was read for
+            shutil.rmtree("bad")
+            with self.assertWarnsRegex(UserWarning, "100 of 1,000 samples were left out"):
+                libshard.pack("bad.parquet", {"x": None}, "bad", workers=workers, on_error="quarantine", shard_records=170)
+            with open("bad.quarantine/quarantine.jsonl") as f:
+                self.assertEqual(len({json.loads(line)["traceback"] for line in f}), 1)
+            shutil.rmtree("bad.quarantine")
         pyarrow.parquet.write_table(table, "new.parquet", row_group_size=100)
         file = _table_files.TableFile("new.parquet")
         column = pickle.dumps(_table_files.StoredColumn(file, "x", False))
