@@ -43,6 +43,7 @@ from ._errors import (
     ClosedError,
     Error,
     ExistsError,
+    MismatchError,
     OutOfMemoryError,
     RecordError,
     StorageError,
@@ -192,6 +193,8 @@ class _Shards(Writer):
                     error, record = e, plan.given(record)
             elif isinstance(error, MemoryError) or isinstance(error, OSError) and error.errno in _OF_THE_PROCESS:
                 raise _BadSample(i, error) from error
+            elif isinstance(error, MismatchError) and plan.file is not None:  # it has changed, for all samples
+                raise error
             if error is not None:
                 bad(i, error)
                 text, record_said = _text(error), f"record {self._count}"
