@@ -127,13 +127,13 @@ class Quarantine:
 
     # ---- the parent's ----
 
-    def open(self, anew: bool, published: Iterable[str]) -> None:
+    def open(self, is_new: bool, published: Iterable[str]) -> None:
         """Before anything is packed.  ``published``: hashes of lists that this call, begun earlier, had given their name."""
         try:
             if not os.path.lexists(self.folder) and self._hash_of_list() in published:
                 os.rename(self.final, self.folder)
             self._refuse_others()
-            if anew:
+            if is_new:
                 self.remove()
             os.makedirs(self.folder, exist_ok=True)
             self.is_open = True

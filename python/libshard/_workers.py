@@ -197,9 +197,8 @@ class _Shards(Writer):
                 raise error
             if error is not None:
                 bad(i, error)
-                text, record_said = _text(error), f"record {self._count}"
-                if text.startswith(record_said):  # which will be another one, since this one is left out
-                    text = f"sample {i}{text.removeprefix(record_said)}"
+                # The record of that number will be another one, since this one is left out.
+                text = re.sub(rf"\Arecord {self._count}\b", f"sample {i}", _text(error))
                 skipped.append([i, text])
                 if self._keeps:
                     self._quarantine.keep(i, key, error, text, _trace(error), record)
@@ -574,14 +573,14 @@ class _Job:
         writer, job = self.writer, self._description()
         before, *lines = self.lock.lines() or [None]
         receipts = [*{line["shard"]: line for line in lines if "shard" in line}.values()]  # a shard may be made again
-        anew = before is None or not writer._resume or not receipts
-        if not anew:
+        is_new = before is None or not writer._resume or not receipts
+        if not is_new:
             self._refuse_other_job(before, job, len(receipts))
         if writer._keeps:
-            writer._quarantine.open(anew, [line["quarantine"] for line in lines if "shard" not in line])
-        elif anew:
+            writer._quarantine.open(is_new, [line["quarantine"] for line in lines if "shard" not in line])
+        elif is_new:
             writer._quarantine.forget()
-        if anew:
+        if is_new:
             if before is not None:
                 self._clear(set())
             self.lock.clear()
