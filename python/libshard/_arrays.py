@@ -8,6 +8,7 @@ all others, rows that follow each other are read ahead, since h5py takes 0.1 ms 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import warnings
@@ -258,13 +259,12 @@ class _Column:
         if not begin <= first <= stop <= end:
             self.ahead = min(2 * self.ahead + 1, self.most) if begin <= first <= end else 0
             begin, self.kept = first, (-1, ())
-            try:
-                rows = self._read(first, min(max(stop, first + self.ahead), len(self)))
-            except CorruptError:
-                if stop - first >= self.ahead:
-                    raise
-                rows = self._read(first, stop)  # what cannot be read lies behind it, perhaps
-            self.kept = begin, rows
+            if stop - first < self.ahead:
+                with contextlib.suppress(CorruptError):  # what cannot be read lies behind it, perhaps
+                    self.kept = first, self._read(first, min(first + self.ahead, len(self)))
+            if self.kept[0] < 0:
+                self.kept = first, self._read(first, stop)
+            rows = self.kept[1]
             if self.dtype == "object" and len(rows):
                 self.most = max(1, min(_FILES_AHEAD, _BLOCK_BYTES * len(rows) // (1 + sum(map(len, rows)))))
         return rows[first - begin : stop - begin]

@@ -457,7 +457,8 @@ class _Plan:
 
     def given(self, record: Any) -> Any:
         """The last record as the source gave it: images as bytes instead of pixels."""
-        return {**record, **{n: decoder.given for n, decoder in self.decoders.items() if n in record}}
+        images = {n: decoder.given for n, decoder in self.decoders.items() if n in record}
+        return {**record, **images} if images else record  # which may raise, if its items are made when it is asked
 
     def _fail_length(self, what: str) -> NoReturn:
         raise ArgumentError(

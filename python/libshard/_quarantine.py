@@ -122,17 +122,18 @@ class Quarantine:
     def close(self) -> None:
         lines, self.lines = self.lines, None
         if lines is not None:
-            lines.close()
+            with contextlib.suppress(OSError):  # of a full disk, again: it writes what it still holds
+                lines.close()
 
     # ---- the parent's ----
 
-    def open(self, anew: bool, published: Iterable[str]) -> None:
+    def open(self, is_new: bool, published: Iterable[str]) -> None:
         """Before anything is packed.  ``published``: hashes of lists that this call, begun earlier, had given their name."""
         try:
             if not os.path.lexists(self.folder) and self._hash_of_list() in published:
                 os.rename(self.final, self.folder)
             self._refuse_others()
-            if anew:
+            if is_new:
                 self.remove()
             os.makedirs(self.folder, exist_ok=True)
             self.is_open = True

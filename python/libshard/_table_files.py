@@ -186,12 +186,12 @@ class StoredColumn(Stored):
             self.kept = -1, None  # two of them need not be in memory
             try:
                 table = self.file.read(group, self.name)
-            except ArgumentError as e:  # on_error= may ask for each of its rows
+            except ArgumentError as e:  # on_error= may ask for each of its rows, whose tracebacks are the same
                 self.kept = group, e
-                raise
-            place = table.column_names.index(self.name)  # "a" also reads a column that is called "a.b"
-            values = files_of(table, place, self.name) if self.image else arrow_column(table, place, self.name)[0]
-            self.kept = group, values
+            else:
+                place = table.column_names.index(self.name)  # "a" also reads a column that is called "a.b"
+                values = files_of(table, place, self.name) if self.image else arrow_column(table, place, self.name)[0]
+                self.kept = group, values
         if isinstance(self.kept[1], ArgumentError):
             raise self.kept[1].with_traceback(None)
         return self.kept[1]

@@ -72,8 +72,8 @@ class SourceFile:
             is_same = False
         if not is_same:
             raise MismatchError(
-                f"{self.path}: was changed while it was packed; call pack() again when nothing writes it any more, with "
-                "workers= also with resume=False",
+                f"{self.path}: was changed while it was packed; call pack() again when nothing writes it any more. If the "
+                "call has workers= or on_error=, add resume=False",
                 "changed",
             )
 

@@ -43,6 +43,7 @@ from ._errors import (
     ClosedError,
     Error,
     ExistsError,
+    MismatchError,
     OutOfMemoryError,
     RecordError,
     StorageError,
@@ -192,11 +193,12 @@ class _Shards(Writer):
                     error, record = e, plan.given(record)
             elif isinstance(error, MemoryError) or isinstance(error, OSError) and error.errno in _OF_THE_PROCESS:
                 raise _BadSample(i, error) from error
+            elif isinstance(error, MismatchError) and plan.file is not None:  # it has changed, for all samples
+                raise error
             if error is not None:
                 bad(i, error)
-                text, record_said = _text(error), f"record {self._count}"
-                if text.startswith(record_said):  # which will be another one, since this one is left out
-                    text = f"sample {i}{text.removeprefix(record_said)}"
+                # The record of that number will be another one, since this one is left out.
+                text = re.sub(rf"\Arecord {self._count}\b", f"sample {i}", _text(error))
                 skipped.append([i, text])
                 if self._keeps:
                     self._quarantine.keep(i, key, error, text, _trace(error), record)
@@ -276,9 +278,10 @@ class _Shards(Writer):
         if lock is not None and self._state == "open" and os.getpid() == self._pid:
             if lock.is_blank():
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(self._dir, PACKING))
-                    if self._quarantine.is_open:
+                    if self._quarantine.is_open:  # before the lock's file goes: then another call may begin
                         self._quarantine.remove()
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self._dir, PACKING))
             with contextlib.suppress(Error):
                 _core.remove_temps(self._dir)
         super().abort()
@@ -569,15 +572,15 @@ class _Job:
     def _take_over(self) -> None:
         writer, job = self.writer, self._description()
         before, *lines = self.lock.lines() or [None]
-        receipts = [line for line in lines if "shard" in line]
-        anew = before is None or not writer._resume or not receipts
-        if not anew:
+        receipts = [*{line["shard"]: line for line in lines if "shard" in line}.values()]  # a shard may be made again
+        is_new = before is None or not writer._resume or not receipts
+        if not is_new:
             self._refuse_other_job(before, job, len(receipts))
         if writer._keeps:
-            writer._quarantine.open(anew, [line["quarantine"] for line in lines if "shard" not in line])
-        elif anew:
+            writer._quarantine.open(is_new, [line["quarantine"] for line in lines if "shard" not in line])
+        elif is_new:
             writer._quarantine.forget()
-        if anew:
+        if is_new:
             if before is not None:
                 self._clear(set())
             self.lock.clear()
@@ -608,6 +611,7 @@ class _Job:
                 "to remove them and begin again",
                 "exists already",
             )
+
     def _has_skipped(self, receipt: _Receipt) -> bool:
         """May the samples stay out that were left out of this shard, and has a quarantine what there is of them?"""
         if not receipt["skipped"]:

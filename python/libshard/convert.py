@@ -15,7 +15,6 @@ import importlib
 import json
 import math
 import os
-import re
 import shlex
 import shutil
 import subprocess

@@ -349,6 +349,20 @@ class Resume(Base):
         self.stop_at()
         self.assertEqual(pack(Source(add=1), resume=False).id, pack(Source(add=1), "theirs").id)
 
+    def test_a_shard_that_was_made_again(self):
+        """First without a sample, then with it: the last receipt is that of the shard."""
+        want, real = pack(Source(), "theirs").id, _workers._Shards.fill
+        for source, on_error, last in ((Source(bad=[25]), "skip", 6), (Source(), "fail", 8)):
+            def fill(writer, k, *args, last=last):
+                if k == last:
+                    raise KeyboardInterrupt
+                real(writer, k, *args)
+
+            with mock.patch.object(_workers._Shards, "fill", fill), self.assertRaises(KeyboardInterrupt):
+                pack(source, workers=0, schema="x:i32[300],label:i64", on_error=on_error)
+        self.assertEqual(pack(Source(), schema="x:i32[300],label:i64").id, want)
+        self.check_sealed()
+
     def test_the_more_is_kept_the_more_is_compared(self):
         """A sample of 16 shards at least, and of one more for so many records."""
         usual = Source.__getitem__
@@ -902,6 +916,18 @@ class Quarantine(Base):
         self.check_nothing()
         self.check_gone()
 
+    def test_it_is_removed_before_another_call_can_begin(self):
+        real, there = os.unlink, []
+
+        def unlink(path, *args, **options):
+            if os.path.basename(path) == "dataset.packing":
+                there.append(os.path.exists(".ours.quarantine"))
+            real(path, *args, **options)
+
+        with mock.patch("os.unlink", unlink), self.assertRaises(libshard.RecordError):
+            pack(Source(bad=range(COUNT)), workers=0, schema="x:i32[300],label:i64", on_error="quarantine")
+        self.assertEqual(there, [False])
+
     def test_a_folder_of_another_call_is_left_alone(self):
         self.pack()
         before = self.content()
@@ -1119,6 +1145,58 @@ class Quarantine(Base):
             self.pack(Large(), workers=workers)
             self.assertEqual(list(self.lines()), [57])
             self.assertEqual(np.load(KEPT + "/57/x.npy").shape, (1 << 16,))
+
+    def test_a_sample_that_raises_when_it_is_asked_for_an_item(self):
+        for on_error in ("skip", "quarantine"):
+            self.new()
+            with self.assertWarnsRegex(UserWarning, "1 of 100 samples were left out, .* sample 57: ValueError: no picture"):
+                ds = pack([Lazy(i) for i in range(COUNT)], workers=0, on_error=on_error)
+            self.assertEqual(ds.column("x").tolist(), [i for i in range(COUNT) if i != 57])
+        (line,) = self.lines().values()
+        self.assertEqual(line["not_kept"], {"sample": "a value of type Lazy; ValueError: no picture"})
+
+    def test_the_disk_has_no_room_for_lines(self):
+        """Closing their file fails as well, and that is not what the caller gets."""
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        for workers in (0, 1):
+            self.new()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, before[1]))
+            try:
+                with self.assertRaisesRegex(libshard.StorageError, "^ours.quarantine: .*; complete shards stay.*: File too large") as caught:
+                    pack(Long(), workers=workers, schema="x:i32[300],label:i64", on_error="quarantine")
+                self.assertEqual(caught.exception.errno, errno.EFBIG)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            self.pack(Long(), workers=workers)
+            self.assertEqual(list(self.lines()), [i for i in range(COUNT) if i % 10])
+
+
+class Lazy(collections.abc.Mapping):
+    """Makes its items when it is asked for them."""
+
+    def __init__(self, i):
+        self.i = i
+
+    def __iter__(self):
+        return iter(("x", "label"))
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, name):
+        if self.i == 57 and name == "x":
+            raise ValueError("no picture")
+        return self.i
+
+
+class Long(Source):
+    def __getitem__(self, i):
+        if i % 10:
+            raise ValueError("x" * 3800)  # some lines are in the buffer of their file
+        return super().__getitem__(i)
 
 
 class NoItem(Source):

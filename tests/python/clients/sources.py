@@ -3,6 +3,7 @@
 sources.sh."""
 
 import io
+import json
 import multiprocessing
 import os
 import pathlib
@@ -451,6 +452,12 @@ class Files(Case):
         with unittest.mock.patch.object(_Column, "_read", spoilt), self.assertWarnsRegex(UserWarning, "1 of 3,000 samples"):
             ds = self.pack("a.h5", **options, on_error="skip")
         self.assertEqual(ds.column("image").tolist(), np.delete(columns["image"], 1500, 0).tolist())
+        # Nor is it in the traceback of the bad one how many were to be read ahead.
+        with unittest.mock.patch.object(_Column, "_read", spoilt), self.assertWarnsRegex(UserWarning, "1 of 3,000 samples"):
+            self.pack("a.h5", **options, on_error="quarantine")
+        line = json.loads(pathlib.Path("ours.quarantine/quarantine.jsonl").read_text())
+        self.assertEqual((line["message"], line["traceback"].count("CorruptError: rows")), ("rows 1500 to 1500", 1))
+        shutil.rmtree("ours.quarantine")
 
     def test_any_rows_of_an_array(self):
         columns, draw = arrays(), np.random.default_rng(int(os.environ.get("SEED", "9")))

@@ -411,6 +411,13 @@ class Tables(unittest.TestCase):
             ds = libshard.pack("bad.parquet", {"x": None}, "bad", on_error="skip", shard_records=300)
         self.assertEqual(ds.column("x").tolist(), np.delete(table["x"].to_numpy(), slice(800, 900)).tolist())  # x of the next group
         self.assertLess(read.call_count, 50)  # not again for each of its rows
+        for workers in 0, 2:  # and it does not show which of them it was read for
+            shutil.rmtree("bad")
+            with self.assertWarnsRegex(UserWarning, "100 of 1,000 samples were left out"):
+                libshard.pack("bad.parquet", {"x": None}, "bad", workers=workers, on_error="quarantine", shard_records=170)
+            with open("bad.quarantine/quarantine.jsonl") as f:
+                self.assertEqual(len({json.loads(line)["traceback"] for line in f}), 1)
+            shutil.rmtree("bad.quarantine")
         pyarrow.parquet.write_table(table, "new.parquet", row_group_size=100)
         file = _table_files.TableFile("new.parquet")
         column = pickle.dumps(_table_files.StoredColumn(file, "x", False))
@@ -419,6 +426,10 @@ class Tables(unittest.TestCase):
         pyarrow.parquet.write_table(table.slice(1), "new.parquet", row_group_size=100)
         with self.assertRaisesRegex(libshard.MismatchError, "new.parquet: was changed while it was packed"):
             pickle.loads(column)[150]
+        # That is not the fault of samples, so none is left out for it.
+        with mock.patch.object(_table_files.TableFile, "release", lambda file: os.utime(file.path, ns=(1, 1))):
+            with self.assertRaisesRegex(libshard.MismatchError, "new.parquet: was changed while it was packed"):
+                libshard.pack("new.parquet", None, "changed", workers=1, shard_records=300, on_error="skip")
 
     def test_what_was_exported_is_packed_again(self):
         rng = np.random.default_rng(5)
