@@ -455,7 +455,8 @@ SHARD_API int shard_loader_next(struct shard_loader *l, struct shard_batch *batc
 /*
  * Wait until shard_loader_next() would return at once, with a batch or an error.  TIMEOUT if that
  * takes more than `timeout_ns`; 0 polls.  For threads that have other work to do.  After a call of
- * shard_loader_next_device() or shard_loader_begin_device(), this waits for the former instead.
+ * shard_loader_next_device() or shard_loader_begin_device(), this waits for the former instead.  That
+ * one may then still wait for the GPU, which has to check the batch.
  */
 SHARD_API int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err);
 

@@ -23,8 +23,6 @@ from ._options import show, stack_level
 from ._schema import SchemaLike, dtype_name, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ._dataset import Dataset
 
 _LINE = "columns "

@@ -191,7 +191,7 @@ class _Shards(Writer):
                     raise
                 except Exception as e:
                     error, record = e, plan.given(record)
-            elif isinstance(error, MemoryError) or isinstance(error, OSError) and error.errno in _OF_THE_PROCESS:
+            elif _is_of_the_process(error):
                 raise _BadSample(i, error) from error
             elif isinstance(error, MismatchError) and plan.file is not None:  # it has changed, for all samples
                 raise error
@@ -351,6 +351,10 @@ def _maker_of(settings: dict[str, Any]) -> _Shards:
     maker._lay_out(fields)
     maker._state = "open"
     return maker
+
+
+def _is_of_the_process(e: BaseException | None) -> bool:
+    return isinstance(e, MemoryError) or isinstance(e, OSError) and e.errno in _OF_THE_PROCESS
 
 
 def _text(e: BaseException) -> str:
@@ -688,10 +692,11 @@ class _Job:
 
     def _raise_bad(self, i: int, e: Exception | None, text: str = "", note: str = "") -> NoReturn:
         kept = f"; the {len(self.receipts)} complete shards stay, and the same call goes on with them"
+        remedy = "" if _is_of_the_process(e) else (
+            ". To leave out such samples, say on_error='skip', or on_error='quarantine', which keeps what there is of them"
+        )
         error = RecordError(
-            f"sample {i} of the source: {text or _text(e or Exception())}{kept if self.receipts else ''}. To leave out such "
-            "samples, say on_error='skip', or on_error='quarantine', which keeps what there is of them",
-            "bad argument",
+            f"sample {i} of the source: {text or _text(e or Exception())}{kept if self.receipts else ''}{remedy}", "bad argument"
         )
         error.record = i
         if isinstance(e, RecordError):
