@@ -201,8 +201,11 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct i
 	int rc;
 
 	options.selection = selection;
-	if (seed) /* so that nobody needs to repeat it */
+	/* So that nobody needs to repeat them.  A loader whose order is left open takes any other one. */
+	if (seed)
 		options.order.seed = strtoull(seed + 6, NULL, 10);
+	if (o->token && options.order.shuffle == SHARD_SHUFFLE_BY_SIZE && strstr(o->token, " sequential "))
+		options.order.shuffle = SHARD_SEQUENTIAL;
 	options.batch_records = (uint32_t)o->batch;
 	options.rank = (uint32_t)o->rank;
 	options.world = (uint32_t)o->world;
