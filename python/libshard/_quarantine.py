@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``on_error="quarantine"``: what there is of the samples that ``libshard.pack`` leaves out.
+"""``on_error="quarantine"``: a folder keeps the samples that ``libshard.pack`` leaves out, as far as they can be kept.
 
     OUT.quarantine/quarantine.jsonl   a line for each sample: its number, key, reason, traceback, files
     OUT.quarantine/57/image.jpg       an item of sample 57
@@ -29,6 +29,7 @@ from typing import Any, BinaryIO
 from ._errors import ExistsError, of_system, shown
 from ._images import MAGIC
 from ._options import show
+from ._writer import sync_folder
 
 LIST = "quarantine.jsonl"  # as that of shardpack --quarantine
 _OURS = re.compile(r"[0-9]+\Z|[0-9]{5,}\.jsonl\Z|quarantine\.jsonl\Z")
@@ -103,7 +104,7 @@ class Quarantine:
                 f.flush()
                 os.fsync(f.fileno())
         if files:
-            _sync(folder)
+            sync_folder(folder)
         return {"files": files, "values": values, "not_kept": lost}
 
     def end(self) -> str | None:
@@ -113,7 +114,7 @@ class Quarantine:
         try:
             self.lines.flush()
             os.fsync(self.lines.fileno())
-            _sync(self.folder)
+            sync_folder(self.folder)
             self.close()
         except OSError as e:
             raise self._failed(e, "what is in it cannot be made durable") from e
@@ -183,9 +184,9 @@ class Quarantine:
                     os.unlink(path)
                 elif name.isdecimal() and int(name) not in samples:
                     shutil.rmtree(path)
-            _sync(self.folder)
+            sync_folder(self.folder)
             os.rename(self.folder, self.final)
-            _sync(os.path.dirname(self.final))
+            sync_folder(os.path.dirname(self.final))
         except OSError as e:
             raise self._failed(e, "the folder cannot be completed") from e
         return True
@@ -230,14 +231,6 @@ class Quarantine:
 
     def _failed(self, e: OSError, what: str) -> OSError:
         return of_system(e, f"{self.shown}: {what}; complete shards stay, and the same call goes on with them")
-
-
-def _sync(folder: str) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 # ---- items as files ----

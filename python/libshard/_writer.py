@@ -653,15 +653,20 @@ def _remove(folder: str) -> None:
     os.rmdir(folder)
 
 
+def sync_folder(folder: str) -> None:
+    """Make the names in it durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def _take_place(new: str, out: str) -> None:
     if not _core.exchange(new, out):  # two renames then: between them, the dataset is aside
         aside = new + ".old"
         os.rename(out, aside)
         os.rename(new, out)
         os.rename(aside, new)
-    parent = os.open(os.path.dirname(out), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(parent)
-    finally:
-        os.close(parent)
+    sync_folder(os.path.dirname(out))
     _remove(new)
