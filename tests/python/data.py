@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets for the tests, made by shardpack from what NumPy wrote, and what is in them."""
 
+import contextlib
 import os
+import resource
+import signal
 import struct
 import subprocess
 
@@ -77,6 +80,18 @@ def dtype_schema():
 
 def bfloat16(bits):
     return struct.unpack("<f", struct.pack("<I", int(bits) << 16))[0]
+
+
+@contextlib.contextmanager
+def files_of_at_most(bytes):
+    """As on a full disk: whoever writes more to a file gets an error.  Processes that begin now inherit it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def maps():

@@ -748,19 +748,12 @@ class Workers(Base):
             pack(Source(bad=range(30, 40)), on_error="skip")
 
     def test_the_disk_is_full(self):
-        import resource
-
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         for workers in (0, 1):
             self.new()
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, before[1]))
-            try:
+            with data.files_of_at_most(1 << 15):
                 with self.assertRaisesRegex(libshard.StorageError, "ours/00000.shard") as caught:
                     libshard.pack(rows(), None, "ours", workers=workers, on_error="skip")
                 self.assertNotEqual(caught.exception.errno, 0)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
             self.check_nothing()
 
 
@@ -1096,7 +1089,7 @@ class Quarantine(Base):
                 ds = pack(Bad(), workers=0, schema="x:i32[300],label:i64", on_error=on_error)
             self.assertEqual(ds.id, id_)
             self.check_gone()
-        # anew: what was kept is removed with the shards
+        # With resume=False, a call removes what an earlier one kept, as it does with the shards.
         self.new()
         self.stop_at(6)
         pack(Source(), schema="x:i32[300],label:i64", resume=False)
@@ -1127,21 +1120,14 @@ class Quarantine(Base):
             self.assertEqual([n for n in os.listdir(".") if n.startswith(".ours")], [])
 
     def test_the_disk_is_full(self):
-        import resource
-
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         for workers in (0, 1):
             self.new()
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, before[1]))
-            try:
+            with data.files_of_at_most(1 << 17):
                 with self.assertRaisesRegex(
                     libshard.StorageError, "^ours.quarantine: sample 57 cannot be kept there; complete shards stay.*: File too large"
                 ) as caught:
                     pack(Large(), workers=workers, schema="x:i32[300],label:i64", on_error="quarantine")
                 self.assertEqual(caught.exception.errno, errno.EFBIG)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
             self.assertFalse(os.path.exists(KEPT))
             self.pack(Large(), workers=workers)
             self.assertEqual(list(self.lines()), [57])
@@ -1158,19 +1144,12 @@ class Quarantine(Base):
 
     def test_the_disk_has_no_room_for_lines(self):
         """Closing their file fails as well, and that is not what the caller gets."""
-        import resource
-
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         for workers in (0, 1):
             self.new()
-            resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, before[1]))
-            try:
+            with data.files_of_at_most(30_000):
                 with self.assertRaisesRegex(libshard.StorageError, "^ours.quarantine: .*; complete shards stay.*: File too large") as caught:
                     pack(Long(), workers=workers, schema="x:i32[300],label:i64", on_error="quarantine")
                 self.assertEqual(caught.exception.errno, errno.EFBIG)
-            finally:
-                resource.setrlimit(resource.RLIMIT_FSIZE, before)
             self.pack(Long(), workers=workers)
             self.assertEqual(list(self.lines()), [i for i in range(COUNT) if i % 10])
 

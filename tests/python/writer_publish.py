@@ -189,17 +189,10 @@ class Publishing(Case):
                     os._exit(0)
                 os._exit(1)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
-        import resource
-
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
-        try:
+        with data.files_of_at_most(1 << 16):
             with self.assertRaisesRegex(libshard.StorageError, "ours/00000.shard") as caught:
                 libshard.pack({"x": np.zeros((100, 4096), np.uint8)}, None, "ours")
             self.assertNotEqual(caught.exception.errno, 0)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
         self.check_nothing()
 
 
