@@ -202,7 +202,7 @@ static void open_events(struct job *j)
 
 void job_open(struct bench *b, struct job *j)
 {
-	const struct data_shape shape = {"photos", DATA_IMAGE_BYTES, 8, SHARD_RECORDS, SHARD_RAW, 0};
+	const struct data_shape shape = {"photos", DATA_IMAGE_BYTES, 8, SHARD_RECORDS, SHARD_RAW};
 
 	CUDA(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync)); /* a host that spins while it waits looks busy */
 	CUDA(cudaStreamCreateWithFlags(&j->stream, cudaStreamNonBlocking));

@@ -110,7 +110,7 @@ static void held_row(struct bench *b, struct pool_job *p)
 /* Epochs of small records, which come to a pool in runs out of the page cache. */
 static void small_row(struct bench *b, const struct job *with, uint64_t record_bytes)
 {
-	struct data_shape shape = {"small", record_bytes, 8, SMALL_SHARD_BYTES / record_bytes, SHARD_RAW, 0};
+	struct data_shape shape = {"small", record_bytes, 8, SMALL_SHARD_BYTES / record_bytes, SHARD_RAW};
 	struct job j = *with; /* its own but for what copies need */
 	struct pool_job p = {};
 	struct bench_row row;

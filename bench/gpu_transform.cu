@@ -137,7 +137,7 @@ static void open_batches(struct transforming *f)
 
 void transform_rows(struct bench *b, struct job *j)
 {
-	const struct data_shape shape = {"photos-256", DATA_LARGE_IMAGE_BYTES, 1, 2 * BATCH, SHARD_RAW, 0};
+	const struct data_shape shape = {"photos-256", DATA_LARGE_IMAGE_BYTES, 1, 2 * BATCH, SHARD_RAW};
 	struct transforming f = {};
 	struct shard_error why;
 

@@ -31,10 +31,10 @@ static const struct size {
 	uint32_t batch_records;
 	bool removed; /* at the end; other benchmarks use the photos, too */
 } size[] = {
-	{{"records-64", 64, 8, 1 << 21, SHARD_RAW, 0}, 16384, true},
-	{{"records-4096", 4096, 8, 1 << 15, SHARD_RAW, 0}, 256, true},
-	{{"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW, 0}, 256, false},
-	{{"records-1048576", 1 << 20, 8, 128, SHARD_RAW, 0}, 32, true},
+	{{"records-64", 64, 8, 1 << 21, SHARD_RAW}, 16384, true},
+	{{"records-4096", 4096, 8, 1 << 15, SHARD_RAW}, 256, true},
+	{{"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW}, 256, false},
+	{{"records-1048576", 1 << 20, 8, 128, SHARD_RAW}, 32, true},
 };
 #define PHOTOS 2
 

@@ -17,13 +17,13 @@
 #include "bench/common/sparse.h"
 #include "bench/common/trainer.h"
 
-#define PHOTOS	      ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW, 0})
+#define PHOTOS	      ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW})
 #define BATCH	      256u
 #define STEPS_COMPARE 2u
 
 #define SMALL_SHARDS  10000u
 #define SMALL_RECORDS 100000u /* of each shard: 10^9 in all, so sparse that they fit any disk */
-#define SMALL	      ((struct data_shape){"sparse-64", 64, SMALL_SHARDS, SMALL_RECORDS, SHARD_RAW, 0})
+#define SMALL	      ((struct data_shape){"sparse-64", 64, SMALL_SHARDS, SMALL_RECORDS, SHARD_RAW})
 #define SMALL_BATCH   4096u
 #define SMALL_PLACES  50u /* of an epoch, that a job passes through; at each it takes */
 #define SMALL_STEPS   4u
@@ -181,7 +181,6 @@ static void photo_rows(struct bench *b, struct job *j)
 		 .context = j,
 		 .side = {{"shard_loader_resume and next", run_resume_batch, open_fresh, prove, 0}}},
 	};
-	struct data_files files;
 	bool wanted = false, hot;
 	char *dir;
 
@@ -190,9 +189,7 @@ static void photo_rows(struct bench *b, struct job *j)
 	if (!wanted)
 		return;
 	dir = data_make(b, &PHOTOS);
-	data_files_open(&files, dir);
-	hot = data_warm(&files);
-	data_files_close(&files);
+	hot = data_warm_dir(dir);
 	j->trainer = (struct trainer){
 		.dir = dir, .options = {.batch_records = BATCH, .order.seed = 1, .tail = SHARD_KEEP, .slot_count = 4}};
 	make_token(j);

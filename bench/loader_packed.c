@@ -26,7 +26,7 @@
 #define SECTION_CHUNKS 3u /* format/SHARD.md 2.3 and 2.4 */
 #define ENTRY_BYTES    32u
 
-static const struct data_shape shape = {"records-4096-lz4", 4096, 8, 1 << 15, SHARD_LZ4, 0};
+static const struct data_shape shape = {"records-4096-lz4", 4096, 8, 1 << 15, SHARD_LZ4};
 
 struct job {
 	struct trainer trainer;

@@ -152,7 +152,7 @@ static void open_sources(struct bench *b, struct job *j)
 
 	for (unsigned d = 0; d < SOURCES; d++) {
 		char name[32];
-		struct data_shape shape = {name, RECORD_BYTES, 12 + d, SHARD_RECORDS, SHARD_RAW, 0};
+		struct data_shape shape = {name, RECORD_BYTES, 12 + d, SHARD_RECORDS, SHARD_RAW};
 
 		snprintf(name, sizeof(name), "mix-%02u", d);
 		j->dir[d] = data_make_sparse(b, &shape, NULL, 0);

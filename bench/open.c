@@ -179,7 +179,7 @@ int main(int argc, char **argv)
 	if (!wanted)
 		return bench_close(b);
 	j.dir = data_make_sparse(
-		b, &(struct data_shape){"sparse", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS, SHARD_RAW, 0}, filled,
+		b, &(struct data_shape){"sparse", DATA_IMAGE_BYTES, SHARD_COUNT, SHARD_RECORDS, SHARD_RAW}, filled,
 		READS);
 	find_records(&j, filled);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)

@@ -17,8 +17,8 @@
 #include "bench/common/cold.h"
 #include "bench/common/data.h"
 
-#define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW, 0})
-#define SMALL  ((struct data_shape){"small-4096", 4096, 8, 1 << 12, SHARD_RAW, 0})
+#define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW})
+#define SMALL  ((struct data_shape){"small-4096", 4096, 8, 1 << 12, SHARD_RAW})
 
 static struct {
 	FILE *to, *from;
@@ -99,13 +99,10 @@ static double run_word(void *context)
 /* In the page cache, as who reads it leaves it there. */
 static char *make_hot(struct bench *b, const struct data_shape *shape)
 {
-	struct data_files files;
 	char *dir = data_make(b, shape);
 
-	data_files_open(&files, dir);
-	if (!data_warm(&files))
+	if (!data_warm_dir(dir))
 		bench_die("%s: %s", dir, bench_skip_reason());
-	data_files_close(&files);
 	return dir;
 }
 

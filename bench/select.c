@@ -13,7 +13,7 @@
 #include "shard.h"
 
 #define MANY   UINT64_C(10000000)
-#define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW, 0})
+#define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW})
 #define BATCH  64u
 #define PARTS  10u
 
@@ -121,18 +121,13 @@ static void tenth_row(struct bench *b, struct job *j)
 				.context = j,
 				.side = {{"ten random tenths", run_tenths, NULL, NULL, 0},
 					 {"the whole dataset", run_whole, NULL, NULL, 0}}};
-	struct data_files files;
 	struct shard_error err;
-	bool hot;
 	char *dir;
 
 	if (!bench_wants(b, row.name))
 		return;
 	dir = data_make(b, &PHOTOS);
-	data_files_open(&files, dir);
-	hot = data_warm(&files);
-	data_files_close(&files);
-	if (!hot) {
+	if (!data_warm_dir(dir)) {
 		bench_skipped(b, row.name, bench_skip_reason());
 		free(dir);
 		return;

@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 		const char *name;
 		uint32_t dtype;
 	} dtypes[] = {{"f32", SHARD_F32}, {"f16", SHARD_F16}, {"u8", SHARD_U8}};
-	const struct data_shape shape = {"photos-256", DATA_LARGE_IMAGE_BYTES, 1, RECORDS, SHARD_RAW, 0};
+	const struct data_shape shape = {"photos-256", DATA_LARGE_IMAGE_BYTES, 1, RECORDS, SHARD_RAW};
 	struct bench *b = bench_open(argc, argv);
 	struct job j = {.python = getenv("PYTHON")};
 	bool wants_one = false, wants_two = false, has_v2;

@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 			continue;
 		if (!wanted) {
 			j.dir = data_make(b, &(struct data_shape){"photos", DATA_IMAGE_BYTES, SHARD_COUNT,
-								  SHARD_RECORDS, SHARD_RAW, 0});
+								  SHARD_RECORDS, SHARD_RAW});
 			data_files_open(&j.files, j.dir);
 		}
 		wanted = true;

@@ -68,12 +68,8 @@ static bool open_records(void *context)
 /* Bring the files to memory, and hash each unit.  Returns false if they do not stay there. */
 static bool warm(struct trainer *t)
 {
-	struct data_files files;
-	bool hot;
+	bool hot = data_warm_dir(t->dir);
 
-	data_files_open(&files, t->dir);
-	hot = data_warm(&files);
-	data_files_close(&files);
 	trainer_open_loader(t);
 	if (hot)
 		trainer_take(t, UINT64_MAX, NULL);
@@ -84,11 +80,10 @@ static bool warm(struct trainer *t)
 static bool side_open(struct bench *b, struct side *s, const char *name, uint64_t record_bytes, bool windows)
 {
 	static const int32_t offset[ROWS] = {-15, -14, -13, -12, -11, -10, -9, -8, -7, -6, -5, -4, -3, -2, -1, 0};
-	struct data_shape shape = {
-		name, record_bytes, 1, DATA_BYTES / record_bytes, SHARD_RAW, windows ? EPISODE_RECORDS : 0};
+	struct data_shape shape = {name, record_bytes, 1, DATA_BYTES / record_bytes, SHARD_RAW};
 	struct shard_error err;
 
-	*s = (struct side){.trainer = {.dir = data_make(b, &shape)}};
+	*s = (struct side){.trainer = {.dir = data_make_episodes(b, &shape, windows ? EPISODE_RECORDS : 0)}};
 	s->trainer.options = (struct shard_loader_options){.batch_records = (uint32_t)(BATCH_BYTES / record_bytes),
 							   .fields = 1,
 							   .order.shuffle = SHARD_SHUFFLE_GLOBAL,

@@ -117,6 +117,17 @@ bool data_warm(const struct data_files *files)
 	return in > 1 - RESIDENT_MOST || bench_skip("not hot: only %.1f %% stays in memory", 100 * in);
 }
 
+bool data_warm_dir(const char *dir)
+{
+	struct data_files files;
+	bool hot;
+
+	data_files_open(&files, dir);
+	hot = data_warm(&files);
+	data_files_close(&files);
+	return hot;
+}
+
 bool data_make_cold(const struct data_files *files, uint64_t *device_before)
 {
 	if (!data_evict(files))

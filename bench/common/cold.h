@@ -35,6 +35,7 @@ void data_touch_free_memory(uint64_t bytes);
  * map.  False if it does not stay in memory.
  */
 bool data_warm(const struct data_files *files);
+bool data_warm_dir(const char *dir);		       /* the files of this dataset */
 double data_residency(const struct data_files *files); /* 0 to 1; for files that we own */
 
 /* Bytes that this process has made the system read from devices so far. */

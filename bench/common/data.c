@@ -21,7 +21,7 @@ static char *join(const char *dir, const char *name)
 	return path;
 }
 
-static void lay_out(const struct data_shape *shape, struct shard_schema *schema)
+static void lay_out(const struct data_shape *shape, bool episodes, struct shard_schema *schema)
 {
 	const uint32_t side = shape->record_bytes == DATA_IMAGE_BYTES ? 224 : 256;
 	const struct shard_field image = {.name = "image",
@@ -36,7 +36,7 @@ static void lay_out(const struct data_shape *shape, struct shard_schema *schema)
 		.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1};
 	static const struct shard_field episode = {.name = "episode", .dtype = SHARD_I64, .group = 1};
 	bool photos = shape->record_bytes == DATA_IMAGE_BYTES || shape->record_bytes == DATA_LARGE_IMAGE_BYTES;
-	uint32_t count = photos || shape->episode_records ? 2 : 1;
+	uint32_t count = photos || episodes ? 2 : 1;
 	struct shard_error err;
 
 	*schema = (struct shard_schema){.group_count = count,
@@ -89,8 +89,8 @@ static void fill_record(void *context, uint64_t i, uint8_t *record)
 		fill_phrases(record, c->shape->record_bytes, c->seed + i);
 }
 
-void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context,
-		      struct shard_written *written)
+static void write_shard(const char *path, const struct data_shape *shape, uint64_t episode_records, data_fill *fill,
+			void *context, struct shard_written *written)
 {
 	struct shard_writer_options o = {
 		.size = sizeof(o), .planned_records = shape->shard_records, .skip_read_back = 1};
@@ -102,10 +102,10 @@ void data_write_shard(const char *path, const struct data_shape *shape, data_fil
 
 	if (!record)
 		bench_die("out of memory");
-	lay_out(shape, &schema);
+	lay_out(shape, episode_records, &schema);
 	rc = shard_writer_open(&w, path, &schema, &o, &err);
 	for (uint64_t i = 0; !rc && i < shape->shard_records; i++) {
-		int64_t number = (int64_t)(shape->episode_records ? i / shape->episode_records : i % 1000);
+		int64_t number = (int64_t)(episode_records ? i / episode_records : i % 1000);
 		const void *group[] = {record, &number}; /* most plain records have no second group */
 
 		fill(context, i, record);
@@ -119,7 +119,18 @@ void data_write_shard(const char *path, const struct data_shape *shape, data_fil
 	free(record);
 }
 
+void data_write_shard(const char *path, const struct data_shape *shape, data_fill *fill, void *context,
+		      struct shard_written *written)
+{
+	write_shard(path, shape, 0, fill, context, written);
+}
+
 char *data_make(const struct bench *b, const struct data_shape *shape)
+{
+	return data_make_episodes(b, shape, 0);
+}
+
+char *data_make_episodes(const struct bench *b, const struct data_shape *shape, uint64_t episode_records)
 {
 	struct shard_seal_options o = {.size = sizeof(o), .order = SHARD_ORDER_SOURCE};
 	char *dir = join(bench_dir(b), shape->name), *manifest = join(dir, "dataset.manifest");
@@ -143,8 +154,8 @@ char *data_make(const struct bench *b, const struct data_shape *shape)
 
 		snprintf(file, sizeof(file), "%05llu.shard", (unsigned long long)i);
 		path = join(dir, file);
-		data_write_shard(path, shape, fill_record, &(struct content){shape, 1 + i * shape->shard_records},
-				 &written);
+		write_shard(path, shape, episode_records, fill_record,
+			    &(struct content){shape, 1 + i * shape->shard_records}, &written);
 		rc = shard_seal_add(seal, file, NULL, written.sha256, &err);
 		free(path);
 	}

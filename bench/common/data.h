@@ -19,14 +19,12 @@ extern "C" {
 /*
  * Records of DATA_IMAGE_BYTES or DATA_LARGE_IMAGE_BYTES are photos: an image in group 0 and a label
  * in group 1.  Others are one field of as many bytes, a multiple of 64, which is also their stride.
- * LZ4 makes some two fifths of compressed ones.  If there are episodes, each record has the number of
- * its own in group 1.
+ * LZ4 makes some two fifths of compressed ones.
  */
 struct data_shape {
 	const char *name; /* of its folder in bench_dir() */
 	uint64_t record_bytes, shard_count, shard_records;
-	uint32_t codec;		  /* of plain records */
-	uint64_t episode_records; /* of plain records in one shard; 0: there are no episodes */
+	uint32_t codec; /* of plain records */
 };
 
 /* Write one shard of that shape; fill() puts record i together. */
@@ -39,6 +37,9 @@ void data_write_shard(const char *path, const struct data_shape *shape, data_fil
  * the folder's path, to be freed.
  */
 char *data_make(const struct bench *b, const struct data_shape *shape);
+
+/* Likewise, of plain records in one shard, with a field "episode" in group 1: so many records have the same. */
+char *data_make_episodes(const struct bench *b, const struct data_shape *shape, uint64_t episode_records);
 
 /* Remove the dataset, and free the path. */
 void data_remove(char *dir);
