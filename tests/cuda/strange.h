@@ -15,6 +15,11 @@ static bool trusts, hurries; /* broken libraries: whatever was found is lent; th
 static bool dawdles;	     /* a GPU that has not finished, whenever it is asked */
 static bool gives_no_answer; /* a driver that fails, whenever it is asked */
 
+/* That checks make, each of which a test lets fail. */
+static const char *const check_calls[] = {"cuMemcpyHtoDAsync",	"cuMemcpyBatchAsync", "cuLaunchKernel",
+					  "cuMemcpyDtoHAsync",	"cuEventQuery",	      "cuEventSynchronize",
+					  "cuStreamSynchronize"};
+
 uint64_t __wrap_cuda_map_least_bytes(void);
 int __real_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e);
 int __wrap_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e);

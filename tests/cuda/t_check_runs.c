@@ -522,16 +522,12 @@ static bool fails_in_turn(const char *call, unsigned nth)
 
 TEST(a_call_that_fails_while_slabs_are_checked)
 {
-	static const char *const calls[] = {"cuMemcpyHtoDAsync",  "cuMemcpyBatchAsync", "cuLaunchKernel",
-					    "cuMemcpyDtoHAsync",  "cuEventQuery",	"cuEventSynchronize",
-					    "cuStreamSynchronize"};
-
 	open_sixes(SHARD_CHECK_DEVICE);
-	for (size_t i = 0; i < COUNT(calls); i++) {
+	for (size_t i = 0; i < COUNT(check_calls); i++) {
 		unsigned nth = 1;
 
-		dawdles = !strcmp(calls[i], "cuEventSynchronize"); /* so that it is called each time */
-		while (nth <= NTHS && fails_in_turn(calls[i], nth))
+		dawdles = !strcmp(check_calls[i], "cuEventSynchronize"); /* so that it is called each time */
+		while (nth <= NTHS && fails_in_turn(check_calls[i], nth))
 			nth++;
 		CHECK(nth > 1);
 	}
