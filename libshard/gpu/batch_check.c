@@ -9,7 +9,8 @@
  * for a new one.
  *
  * Rows of a damaged unit are read again by the CPU, which checks them and does what the options say.
- * What the CPU has then is copied to the rows' place, and is hashed there once more.  That must be good.
+ * What the CPU has then is copied to the rows' place, and is hashed there once more.  If that
+ * finds damage, too, it is an error.
  *
  * A slab of a pool is a batch here.  A pool may have thousands of slabs, of which few are under way, so
  * there is room for the checks of some batches only.
