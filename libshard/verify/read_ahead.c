@@ -12,9 +12,8 @@
 #include "libshard/base/thread.h"
 #include "libshard/io/io.h"
 
-#define UNDER_WAY_MOST 4u /* steps by io_uring: 8 MiB, for a disk that gives 4 GB/s and answers after 2 ms */
-
-#define THREAD_STEPS 2u /* that a thread reads at once: one read is under way, so it is a longer one */
+#define UNDER_WAY_MOST 4u /* steps by io_uring */
+#define THREAD_STEPS   4u /* that a thread reads at once: one read is under way, so it is a longer one */
 
 /* A step by io_uring. */
 struct step {
@@ -93,57 +92,62 @@ static bool do_job(void *context)
 
 /* ---- by io_uring ---- */
 
+/* Begin the next step, of the older job first.  Returns false if enough are under way, or none is left. */
+static bool put_step(struct read_ahead *f)
+{
+	struct reading *r = &f->reading[0], *other = &f->reading[1];
+	const struct read_ahead_job *job;
+	struct step *s;
+	size_t at;
+
+	if (r->asked == r->job.bytes || (r->younger && other->asked < other->job.bytes))
+		r = other;
+	job = &r->job;
+	at = r->asked;
+	if (f->under_way == UNDER_WAY_MOST || at == job->bytes)
+		return false;
+	s = &r->step[at / READ_AHEAD_STEP_BYTES];
+	*s = (struct step){.reading = r};
+	s->read.fd = job->direct_fd >= 0 ? job->direct_fd : job->fd;
+	s->read.offset = job->offset + at;
+	s->read.bytes = (size_t)min_u64(READ_AHEAD_STEP_BYTES, job->bytes - at);
+	s->read.dst = job->buffer + at;
+	r->asked += s->read.bytes;
+	r->under_way++;
+	f->under_way++;
+	engine_put(f->engine, &s->read);
+	return true;
+}
+
+/* Wait for a step. */
+static void get_step(struct read_ahead *f)
+{
+	struct step *s = (struct step *)engine_get(f->engine);
+
+	s->back = true;
+	s->reading->under_way--;
+	f->under_way--;
+}
+
 /*
- * Have as many steps under way as may be, of the older job first.  Not all that there are: a disk
- * may serve all of them at the same rate, and then it has no work while they are used.
+ * Wait for steps, and begin another one for each, before it is used.  A disk serves all that it has
+ * at the same rate.  So steps that are begun together come back together, and the disk has none while
+ * they are used.  Measured with 8 steps of 1 MiB, each used for 0.14 ms: 2.4 GB/s if all that came back
+ * were begun together, and 3.6 one by one.
  */
-static void put_steps(struct read_ahead *f)
-{
-	while (f->under_way < UNDER_WAY_MOST) {
-		struct reading *r = &f->reading[0], *other = &f->reading[1];
-		const struct read_ahead_job *job;
-		struct step *s;
-		size_t at;
-
-		if (r->asked == r->job.bytes || (r->younger && other->asked < other->job.bytes))
-			r = other;
-		job = &r->job;
-		at = r->asked;
-		if (at == job->bytes)
-			return;
-		s = &r->step[at / READ_AHEAD_STEP_BYTES];
-		*s = (struct step){.reading = r};
-		s->read.fd = job->direct_fd >= 0 ? job->direct_fd : job->fd;
-		s->read.offset = job->offset + at;
-		s->read.bytes = (size_t)min_u64(READ_AHEAD_STEP_BYTES, job->bytes - at);
-		s->read.dst = job->buffer + at;
-		r->asked += s->read.bytes;
-		r->under_way++;
-		f->under_way++;
-		engine_put(f->engine, &s->read);
-	}
-}
-
-/* Wait for a step, and take all others that are back too, so that the disk gets new ones for all of them. */
-static void get_steps(struct read_ahead *f)
-{
-	do {
-		struct step *s = (struct step *)engine_get(f->engine);
-
-		s->back = true;
-		s->reading->under_way--;
-		f->under_way--;
-	} while (engine_has(f->engine));
-	put_steps(f);
-}
-
 static int await_steps(struct read_ahead *f, struct reading *r, size_t bytes)
 {
 	while (r->there < bytes && !r->rc) {
 		struct step *s = &r->step[r->there / READ_AHEAD_STEP_BYTES];
 
-		while (!s->back)
-			get_steps(f);
+		while (!s->back) {
+			if (r->asked <= r->there)
+				put_step(f);
+			get_step(f);
+		}
+		while (engine_has(f->engine))
+			get_step(f);
+		put_step(f);
 		if (s->read.os_code) /* as in read_part() */
 			r->rc = file_read_at(r->job.fd, s->read.dst, s->read.bytes, s->read.offset, r->job.path,
 					     &r->why);
@@ -200,7 +204,8 @@ void read_ahead_start(struct read_ahead *f, unsigned which, const struct read_ah
 	if (f->engine) {
 		for (size_t i = 0; i < READ_AHEAD_STEPS_MOST; i++)
 			r->step[i].back = false;
-		put_steps(f);
+		while (put_step(f))
+			;
 		return;
 	}
 	r->cancelled = false;
@@ -236,7 +241,7 @@ void read_ahead_end(struct read_ahead *f, unsigned which)
 	if (f && f->engine) {
 		r->job.bytes = r->asked; /* no more than that */
 		while (r->under_way)
-			get_steps(f);
+			get_step(f);
 	} else if (f) {
 		task_lock(&f->task);
 		r->cancelled = true;

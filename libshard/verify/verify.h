@@ -73,6 +73,7 @@ struct verify_file {
 
 #define VERIFY_BUFFER_BYTES ((size_t)16 << 20)
 #define VERIFY_HALF_BYTES   (VERIFY_BUFFER_BYTES / 2)
+#define VERIFY_PIECE_BYTES  ((size_t)4 << 20) /* of a half, unless a unit is longer: fewer pages to be cleared */
 #define VERIFY_NO_HALF	    2u
 
 /* What a piece of work has of a room. */
@@ -104,8 +105,8 @@ int verify_room_init(struct verify_room *room, struct verify_whole *whole, struc
 void verify_room_free(struct verify_room *room);
 
 /*
- * How many units from `unit` on make one piece of work: as many as fit half of a room's buffer, at
- * least one.
+ * How many units from `unit` on make one piece of work: as many as fit VERIFY_PIECE_BYTES, at least
+ * one.
  */
 uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit);
 
@@ -141,7 +142,7 @@ int verify_hash_map(struct shard_reader *r, struct verify_whole *whole, uint64_t
  */
 
 #define READ_AHEAD_JOBS	      2u
-#define READ_AHEAD_STEP_BYTES ((size_t)2 << 20) /* the buffer becomes usable in steps of this size */
+#define READ_AHEAD_STEP_BYTES ((size_t)1 << 20) /* the buffer becomes usable in steps of this size */
 #define READ_AHEAD_STEPS_MOST (VERIFY_BUFFER_BYTES / READ_AHEAD_STEP_BYTES) /* of a job */
 
 struct read_ahead_job {

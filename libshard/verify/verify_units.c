@@ -3,7 +3,7 @@
  * verify_units.c - the rules of units: their hashes, their chunks, their padding
  *
  * Units of a shard that lies in the page cache are hashed where they are mapped; units of others
- * are read past it, in pieces of 8 MiB, which is several times faster than faulting them in and does
+ * are read past it, in pieces of 4 MiB, which is several times faster than faulting them in and does
  * not push a trainer's data out of memory.  While the units of a piece are hashed, the next piece is
  * being read.
  */
@@ -108,7 +108,7 @@ int verify_enter(struct verify_room *room, const struct verify_place *place, con
 uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t count = HALF_ROOM_BYTES / (g->stride * g->unit_records);
+	uint64_t count = VERIFY_PIECE_BYTES / (g->stride * g->unit_records);
 
 	return min_u64(count ? count : 1, reader_unit_count(r, group) - unit);
 }
