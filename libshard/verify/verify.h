@@ -73,7 +73,6 @@ struct verify_file {
 
 #define VERIFY_BUFFER_BYTES ((size_t)16 << 20)
 #define VERIFY_HALF_BYTES   (VERIFY_BUFFER_BYTES / 2)
-#define VERIFY_PIECE_BYTES  ((size_t)4 << 20) /* of a half, unless a unit is longer: fewer pages to be cleared */
 #define VERIFY_NO_HALF	    2u
 
 /* What a piece of work has of a room. */
@@ -105,10 +104,10 @@ int verify_room_init(struct verify_room *room, struct verify_whole *whole, struc
 void verify_room_free(struct verify_room *room);
 
 /*
- * How many units from `unit` on make one piece of work: as many as fit VERIFY_PIECE_BYTES, at least
- * one.
+ * How many units from `unit` on make one piece of work: as many as fit half of a room's buffer, at
+ * least one.  In a room for one file they fit a quarter, since the kernel has to clear what is used.
  */
-uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit);
+uint64_t verify_piece(const struct shard_reader *r, const struct verify_whole *whole, uint32_t group, uint64_t unit);
 
 /*
  * A thread has begun a piece, and calls this in the order in which it claims them.  If these are

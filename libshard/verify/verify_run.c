@@ -237,7 +237,7 @@ static bool claim_units(struct run *run, struct piece *out)
 	for (; at->group < r->schema->group_count; before += reader_unit_count(r, at->group), at->group++, at->unit = 0)
 		while (at->unit < reader_unit_count(r, at->group)) {
 			uint64_t unit = at->unit;
-			uint64_t count = run->o.sample_units ? 1 : verify_piece(r, at->group, unit);
+			uint64_t count = run->o.sample_units ? 1 : verify_piece(r, run->whole, at->group, unit);
 			uint64_t passes = bytes_before(r, at->group, unit + count) - bytes_before(r, at->group, unit);
 
 			at->unit += count;

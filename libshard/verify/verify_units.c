@@ -3,9 +3,9 @@
  * verify_units.c - the rules of units: their hashes, their chunks, their padding
  *
  * Units of a shard that lies in the page cache are hashed where they are mapped; units of others
- * are read past it, in pieces of 4 MiB, which is several times faster than faulting them in and does
- * not push a trainer's data out of memory.  While the units of a piece are hashed, the next piece is
- * being read.
+ * are read past it, in pieces of some MiB, which is several times faster than faulting them in and
+ * does not push a trainer's data out of memory.  While the units of a piece are hashed, the next piece
+ * is being read.
  */
 #include "libshard/verify/verify.h"
 
@@ -105,10 +105,11 @@ int verify_enter(struct verify_room *room, const struct verify_place *place, con
 #define WHOLE_ROOM_BYTES (VERIFY_BUFFER_BYTES - 2 * SHARD_PAGE_BYTES)
 #define HALF_ROOM_BYTES	 (VERIFY_HALF_BYTES - 2 * SHARD_PAGE_BYTES)
 
-uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit)
+uint64_t verify_piece(const struct shard_reader *r, const struct verify_whole *whole, uint32_t group, uint64_t unit)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t count = VERIFY_PIECE_BYTES / (g->stride * g->unit_records);
+	uint64_t bytes = whole ? VERIFY_HALF_BYTES / 2 : HALF_ROOM_BYTES;
+	uint64_t count = bytes / (g->stride * g->unit_records);
 
 	return min_u64(count ? count : 1, reader_unit_count(r, group) - unit);
 }
@@ -405,11 +406,13 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 	if (rc)
 		return rc;
 	j.bytes = r->map;
+	faults = file_major_faults();
 	if (is_read(&j))
 		rc = read_range(&j);
-	else if (!f->cached)
+	else if (f->cached)
+		file_await(r->map + j.begin, (size_t)(j.end - j.begin)); /* maps all pages at once */
+	else
 		file_will_need(r->map + j.begin, (size_t)(j.end - j.begin));
-	faults = file_major_faults();
 	while (!rc && j.count) {
 		rc = j.bytes == r->map ? reader_guarded(r, units_work, &j, err) : check_buffered(&j);
 		if (rc || !j.rc)
