@@ -21,7 +21,7 @@ from ._description import ChannelStats, Stats
 from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
 from ._options import as_items, number_in, public, show, stack_level
-from ._schema import parse, with_meaning
+from ._schema import is_image, parse, with_meaning
 from ._selection import Selectable, Selection, is_bool, not_a_set
 from ._tables import check_columns
 
@@ -393,6 +393,20 @@ def stored_columns(source: Any, schema: SchemaLike | None) -> dict[str, list[str
             stacklevel=stack_level(),
         )
     return {name: names for name, names in found.items() if name in wanted}
+
+
+def stored_pixels(source: Any) -> set[str]:
+    """Of a source of ours: whose pixels its images have, as a transform takes it from the provenance."""
+    if not isinstance(source, (Dataset, Selection, Concat, Zip)):
+        return set()
+    parts = [*_parts(source if isinstance(source, Dataset) else source.dataset)]
+    parts += source._datasets if isinstance(source, Zip) else ()
+    found = set[str]()
+    for part in parts:
+        if part.shard_count and any(is_image(f) for f in part.schema):
+            lines = part._provenance(0).decode().splitlines()
+            found.add(next((line.removeprefix("pixels ") for line in lines if line.startswith("pixels ")), "rows-first"))
+    return found
 
 
 def is_one(number: object) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 
 from . import _core
 from ._arrays import is_arrays, pack_arrays
-from ._concat import Concat, Zip, stored_columns, stored_schema
+from ._concat import Concat, Zip, stored_columns, stored_pixels, stored_schema
 from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
@@ -135,6 +135,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     if seed and order == "source":
         raise ArgumentError(f"seed={seed} needs order='shuffle'; order='source' shuffles nothing", "bad argument")
     with decoders_of(schema) as (schema, decoders):
+        _add_lines(options, _pixels_as_line(stored_pixels(source) | {d.image.pixels for d in decoders.values()}, options))
         if is_table(source) or is_arrays(source):
             _refuse_for_table(names, batched)
             if is_table(source):
@@ -153,6 +154,17 @@ def _add_lines(options: dict[str, Any], lines: str) -> None:
     given = options.get("provenance", "")
     if lines and isinstance(given, str):  # else the writer refuses it
         options["provenance"] = f"{given}\n{lines}" if given else lines
+
+
+def _pixels_as_line(pixels: set[str], options: Mapping[str, Any]) -> str:
+    """Whose pixels the images of a dataset have, so that a transform goes on with them."""
+    if len(pixels) > 1 and "\npixels " not in f"\n{options.get('provenance', '')}":
+        raise ArgumentError(
+            f"the images have pixels of {' and of '.join(sorted(pixels))}, and a dataset names those of one, which are the "
+            "default of a Transform; choose with provenance='pixels pillow-13', for example",
+            "bad argument",
+        )
+    return f"pixels {pixels.pop()}\n" if len(pixels) == 1 else ""
 
 
 def _stored_keys(source: Any) -> Callable[[int, Any], str] | None:

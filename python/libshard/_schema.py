@@ -64,6 +64,10 @@ def dtype_name(dtype: Any) -> str | None:
     return name if name in _DTYPES else None
 
 
+def is_image(field: Field) -> bool:
+    return field.semantic == "image" or field.layout in ("hwc", "chw")
+
+
 def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: FieldKind = "tensor") -> Field:
     """A field whose meaning follows from its name: ``label``, ``image`` or ``tokens``.
 

@@ -568,7 +568,7 @@ class _Job:
             "records of a shard": writer._per_shard,
             "compress": writer._compress,
             "align": writer._align,
-            "provenance": writer._provenance,
+            "provenance": writer._recipe(),
         }
         parsed: dict[str, Any] = json.loads(json.dumps(described))
         return parsed

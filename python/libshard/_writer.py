@@ -19,7 +19,7 @@ from ._dataset import open as _open_dataset
 from ._description import Field, Schema
 from ._errors import ClosedError, ExistsError, RecordError, of_system, shown
 from ._options import as_flag, as_items, as_names, as_path, as_text, public, show, stack_level, whole
-from ._schema import Layout, SchemaLike, fail, infer, parse
+from ._schema import Layout, SchemaLike, fail, infer, is_image, parse
 
 if TYPE_CHECKING:
     from ._types import Compress
@@ -407,6 +407,14 @@ class Writer:
         value = record.get(name) if isinstance(record, dict) else None
         return {**record, name: self._label(value, name, self._count)} if isinstance(value, str) else record
 
+    def _recipe(self) -> str:
+        """What the provenance of each shard says.  Images that nobody has resized follow the Pillow of today."""
+        assert self._layout is not None
+        lines = self._provenance
+        if any(is_image(f) for f in self._layout.named) and "\npixels " not in lines:
+            lines += "pixels pillow-13\n"
+        return lines
+
     def _current(self) -> _core.ShardWriter:
         assert self._layout is not None
         if self._shard is None:
@@ -420,7 +428,7 @@ class Writer:
                 planned = min(planned, self._planned - self._count)
             self._shard = _core.ShardWriter(
                 self._layout.core, os.path.join(self._dir, shard_name(self._shard_count)), planned, self._shard_count,
-                self._provenance + f"schema {self._layout.text}\n", self._keys, len(self._classes))  # fmt: skip
+                f"{self._recipe()}schema {self._layout.text}\n", self._keys, len(self._classes))  # fmt: skip
             self._room = planned
             self._in_shard = 0
         return self._shard

@@ -133,6 +133,37 @@ class Images(unittest.TestCase):
         b = libshard.pack(Samples(self.files), schema(resize=32, crop=24, filter="box"), "ob")
         self.assertNotEqual(bytes(a[0]["image"]), bytes(b[0]["image"]))
 
+    def test_the_recipe_says_whose_pixels_they_are(self):
+        """A transform takes them from there, and without a line it would be rows-first."""
+        tall = [{"image": f.read_bytes(), "label": 0} for f in write_images("tall")]
+
+        def said(path):
+            cat = str(pathlib.Path(os.environ["BUILD"]) / "bin" / "shardcat")
+            found = json.loads(subprocess.check_output([cat, "info", path, "--json"]))["pixels"]
+            lines = libshard.open(path)._provenance(0).decode().splitlines()
+            self.assertEqual([line for line in lines if line.startswith("pixels ")], [f"pixels {found}"])
+            return found
+
+        for pixels in ("pillow-13", "pillow-12", "rows-first"):
+            spec = {"image": libshard.Image(resize=16, crop=16, pixels=pixels), "label": "i64"}
+            for workers in (None, 1):
+                ds = libshard.pack(tall, spec, f"{pixels}{workers}", workers=workers)
+                self.assertEqual(said(ds.path), pixels)
+            sources = {"again": ds, "some": ds.select(range(2)), "twice": ds + ds, "zip": libshard.zip(ds, n=np.arange(4))}
+            for name, source in sources.items():
+                self.assertEqual(said(libshard.pack(source, None, f"{pixels} {name}").path), pixels)
+        both = libshard.open("pillow-131") + libshard.open("rows-first1")
+        with self.assertRaisesRegex(libshard.ArgumentError, "pixels of pillow-13 and of rows-first, and a dataset names"):
+            libshard.pack(both, None, "both")
+        self.assertEqual(said(libshard.pack(both, None, "both", provenance="mine\npixels pillow-12").path), "pillow-12")
+        arrays = {"image": np.zeros((2, 8, 8, 3), np.uint8), "label": [0, 1]}
+        self.assertEqual(said(libshard.pack(arrays, None, "arrays").path), "pillow-13")
+        with libshard.Writer("by hand", "image:u8[8,8,3]") as writer:
+            writer.write({"image": arrays["image"][0]})
+        self.assertEqual(said("by hand"), "pillow-13")
+        numbers = libshard.pack({"x": [1, 2]}, None, "numbers")
+        self.assertNotIn(b"pixels", bytes(numbers._provenance(0)))
+
     def test_processes(self):
         many = [f.read_bytes() for f in self.files] * 8
         ids = {self.pack(Samples(many), f"w{n}", workers=n, shard_records=5).id for n in (0, 1, 2)}
