@@ -3,7 +3,7 @@
 # tests/cuda/bench.sh - the benchmark that needs a GPU does what it says on a driver without one,
 # and keeps its table
 # TAKES: 45
-# shellcheck disable=SC1091,SC2016
+# shellcheck disable=SC1091,SC2016,SC2154
 . "$ROOT/tests/cuda/lib.sh"
 
 mkdir -p bench results
@@ -11,7 +11,7 @@ objects=("$BUILD"/bench/common/*.o)
 # The ring has room for three epochs of so few records, and may be ahead by them: POOL_AHEAD.
 # shellcheck disable=SC2046 # words
 host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=2 \
-	-DMULTIPLY_ROUNDS=1000 -DROUND_BYTES='(64ull<<20)' -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
+	-DMULTIPLY_ROUNDS=1000 -DMULTIPLY_LAUNCHES=50 -DFULL_THREADS=1 -DROUND_BYTES='(64ull<<20)' -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \
 	-DPOOL_AHEAD=4 -DSMALL_SHARD_BYTES='(1ull<<20)' -DSMALL_BATCH_BYTES='(1ull<<20)' -DSMALL_WINDOW_RUNS=2 \
 	"$(host_twins)" "${objects[@]}" $(pkg-config --libs libxxhash)
 echo "# Runs" >results/README.md
@@ -40,8 +40,8 @@ wanted = ["gpu/copy-engine/" + x for x in ("65536", "150528", "1048576", "167772
 wanted += [f"gpu/streams/{size}/{n}{part}" for size in (65536, 150528) for n in (1, 2, 4, 8) for part in ("", "/cpu")]
 wanted += [name + part for name in stream for part in ("", "/cpu")]
 wanted.insert(wanted.index("gpu/stream/150528/cpu") + 1, "gpu/stream/150528/waits")
-wanted += ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4")]
-wanted += ["gpu/beside-compute", "gpu/first-batch"]
+wanted += ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4", "2/full")]
+wanted += ["gpu/beside-compute", "gpu/beside-compute/stream", "gpu/first-batch"]
 wanted += ["gpu/transform/" + x for x in ("f16", "f32", "f16/resized")]
 wanted += ["gpu/stream/" + x for x in ("4096", "4096/cpu", "4096/waits", "64", "64/cpu", "64/waits")]
 wanted += ["gpu/pool/" + x for x in ("held", "held/cpu", "held/link")]
@@ -108,6 +108,19 @@ grep -q '"candidate": "PyTorch, DataLoader(pin_memory=True)", "bound": 1.25, ' r
 (cd "$ROOT" && PYTHON=$TMPDIR/python-blind "$TMPDIR/bench/gpu" --dir "$TMPDIR" --runs 1 --only gpu/torch/150528) >out \
 	2>err || die "$(cat err)"
 grep -q '^{"bench": "gpu/torch/150528", "skipped": "not here: finds no GPU"}$' out || die "without a GPU: $(cat out)"
+
+# A driver that refuses the page cache: the row is of the slower way, and says so.
+cat >refuse.c <<'C'
+#include "tests/cuda/fake.h"
+__attribute__((constructor)) static void refuse(void)
+{
+	fake_find()->fail("cuMemHostRegister", 2, 801); /* the first one is that of the copy engine's memory */
+}
+C
+gcc -shared -fPIC "${host_flags[@]}" refuse.c -o refuse.so -ldl
+(cd "$ROOT" && LD_PRELOAD=$TMPDIR/refuse.so ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
+	"$TMPDIR/bench/gpu" --dir "$TMPDIR" --runs 1 --only gpu/beside-compute) >out 2>err || die "$(cat err)"
+grep -q '"gpu/beside-compute", "ours"' out && grep -q 'some of it by a slower way: .*CUDA_ERROR_NOT_SUPPORTED' err || die "refused: $(cat out err)"
 
 if [ -n "$nvcc" ]; then
 	"$nvcc" -std=c++17 -O3 -arch=sm_75 -Werror all-warnings -I"$ROOT/include" -I"$ROOT" -c "$ROOT"/bench/gpu*.cu
