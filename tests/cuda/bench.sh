@@ -109,6 +109,65 @@ grep -q '"candidate": "PyTorch, DataLoader(pin_memory=True)", "bound": 1.25, ' r
 	2>err || die "$(cat err)"
 grep -q '^{"bench": "gpu/torch/150528", "skipped": "not here: finds no GPU"}$' out || die "without a GPU: $(cat out)"
 
+# On a machine that is lent, a part that fails and one that hangs cost only themselves.  A skip is
+# not a failure.  The folders are named from where the user is.
+all=$TMPDIR/results/$file
+mkdir -p b/lent/bench b/lent/python/bin short
+: >b/lent/python/bin/shardpack
+printf '%s\n' '#!/bin/sh' 'shift 2' "exec $(command -v timeout) --kill-after=1 2 \"\$@\"" >short/timeout
+printf '%s\n' '#!/bin/sh' 'case $1 in *pool*) echo "no such memory"; exit 77 ;; esac' >b/lent/t_real
+cat >b/lent/bench/gpu <<SH
+#!/bin/sh
+sed -n 1,2p '$all'
+[ ! -e "\$2/small-64" ] || { echo "finds what another process left" >&2; exit 8; }
+mkdir -p "\$2/photos" "\$2/small-64"
+case \$4 in
+gpu/pool) printf '{"bench": "gpu/pool/held", "ou' && echo "a driver's error" >&2 && exit 3 ;;
+gpu/idle) exec tail -f /dev/null ;;
+esac
+grep -F "{\"bench\": \"\$4" '$all' || exit 7
+SH
+cat >python-lent <<'SH'
+#!/bin/sh
+[ "$1" = -c ] && exit
+[ -d "$PYTHONPATH" ] || exit 9
+case "$*" in */gpu_.py) echo "finds no GPU"; exit 77 ;; *"--model resnet50"*) exit 5 ;; *resnet18*) echo '{"bench": "train"}' ;; esac
+SH
+chmod +x short/timeout b/lent/t_real b/lent/bench/gpu python-lent
+rc=0
+PATH=$TMPDIR/short:$PATH PYTHON=$TMPDIR/python-lent COMMIT=c0ffee1 "$ROOT/bench/gpu_all.sh" measure b lent-results 2>err ||
+	rc=$?
+[ $rc = 3 ] || die "measure: exit status $rc; $(cat err)"
+parts=$(sed 's/  */ /g; s/ [0-9]* s / /' lent-results/parts.txt)
+[ "$(grep -c '^t_real/' <<<"$parts")" = "$(grep -c '^TEST(' "$ROOT/tests/cuda/t_real.c")" ] || die "parts: $parts"
+[ "$(grep -v ' passed$' <<<"$parts")" = "t_real/runs_come_to_a_pool_out_of_the_page_cache skipped: no such memory
+gpu/pool FAILED: exit status 3; a driver's error
+gpu/idle FAILED: no end within 60 s
+package skipped: finds no GPU" ] || die "parts: $parts"
+[ "$(tail -n "$(wc -l <lent-results/parts.txt)" err)" = "$(cat lent-results/parts.txt)" ] || die "no summary: $(cat err)"
+grep -q "a driver's error" lent-results/gpu-pool.log || die "logs: $(ls lent-results)"
+"$PYTHON" - "$all" "$TMPDIR"/lent-results/*.json "$ROOT/bench" <<'PY' || die "rows: $(cat lent-results/*.json)"
+import json
+import sys
+
+sys.path.insert(0, sys.argv[3])
+import publish
+
+every, run = publish.Run(sys.argv[1]), publish.Run(sys.argv[2])
+lost = [name for name in every.rows if name not in run.rows]
+assert run.gpu == every.gpu and run.machine == every.machine and list(run.machine), run.gpu
+assert run.told["incomplete"] == "failed: gpu/pool, gpu/idle", run.told
+assert len(run.rows) + len(lost) == len(every.rows), run.rows
+assert lost and all(name.startswith(("gpu/pool/", "gpu/idle/")) for name in lost), lost
+assert sum("machine" in json.loads(line) for line in open(sys.argv[2])) == 1
+PY
+rc=0
+PYTHON=$TMPDIR/python-lent "$ROOT/bench/gpu_all.sh" train b lent-results 2>err || rc=$?
+[ $rc = 5 ] && [ "$(sed 's/  */ /g; s/ [0-9]* s / /' lent-results/parts.txt)" = "train/resnet50 FAILED: exit status 5
+train/resnet18 passed
+train/all-sides passed" ] && [ "$(cat lent-results/train.json)" = '{"bench": "train"}' ] ||
+	die "train: exit status $rc; $(cat lent-results/parts.txt err)"
+
 # A driver that refuses the page cache: the row is of the slower way, and says so.
 cat >refuse.c <<'C'
 #include "tests/cuda/fake.h"
