@@ -19,10 +19,10 @@
 #   TRAIN=OPTIONS  more options for bench/gpu_train.py
 set -u
 absolute() { # PATH, or nothing
-	case $1 in '' | /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac
+	[ -z "$1" ] || realpath -m "$1"
 }
 what=${1-} build=$(absolute "${2-}") results=$(absolute "${3-}")
-cd "$(dirname "$0")/.." || exit
+cd -P "$(dirname "$0")/.." || exit
 : "${build:=$PWD/build}"
 lent=$build/lent
 : "${results:=$lent/results}" "${PYTHON:=python3}" "${RUNS:=3}" "${TRAIN:=}" "${TMPDIR:=/var/tmp}"
