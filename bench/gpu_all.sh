@@ -131,7 +131,6 @@ measure() {
 	bench 30 gpu/copy-engine
 	bench 50 gpu/streams
 	part - 90 package tests/python/clients/_gpu.sh
-	timeout 60 "$PYTHON" -c 'import torch' 2>/dev/null || export PYTHON= # the row says that there is none
 	bench 90 gpu/torch
 }
 
