@@ -21,6 +21,9 @@
 #ifndef MULTIPLY_ROUNDS
 #define MULTIPLY_ROUNDS 20000
 #endif
+#ifndef MULTIPLY_LAUNCHES
+#define MULTIPLY_LAUNCHES 500 /* as long as some epochs; a driver takes 1024 before it waits */
+#endif
 
 /* Multiplications in registers; `out` gets one number a thread, so that they are not left out. */
 __global__ void multiply(float *out, int rounds)
@@ -148,7 +151,6 @@ static void stream_count_rows(struct bench *b, struct job *j)
 
 struct stream_job {
 	struct job *j;
-	struct shard_loader_stats stats; /* of the loader that was closed last */
 };
 
 static bool open_stream(void *context)
@@ -168,13 +170,10 @@ static double run_pageable(void *context)
 	return job_copy_batches(j, j->plain, cudaMemcpyHostToDevice);
 }
 
-/* Tells of the loader before it closes, so that it is not at work beside other sides. */
+/* It is not at work beside other sides. */
 static bool close_stream(void *context)
 {
-	struct stream_job *s = (struct stream_job *)context;
-
-	shard_loader_stats(s->j->trainer.loader, &s->stats);
-	return job_close_loader(s->j);
+	return job_close_loader(((struct stream_job *)context)->j);
 }
 
 /* With this many threads; 0: as many as the loader chooses. */
@@ -193,9 +192,9 @@ static void stream_row(struct bench *b, struct job *j, unsigned threads)
 	row.side[2] = {"cudaMemcpyAsync, pageable", run_pageable, NULL, NULL, 0};
 	j->trainer.options.thread_count = threads;
 	if (bench_run(b, &row) > 0) {
-		job_note(&s.stats);
+		job_note(j);
 		if (!threads)
-			job_tell_waits(b, name, &s.stats);
+			job_tell_waits(b, name, j);
 	}
 	j->trainer.options.thread_count = 0;
 }
@@ -205,34 +204,48 @@ static void stream_row(struct bench *b, struct job *j, unsigned threads)
 static double run_idle(void *context)
 {
 	struct job *j = (struct job *)context;
-	uint64_t steps = job_queue_epoch(j);
-	double idle = 0;
+	double idle = 0, alone, more;
+	uint64_t steps;
 
+	job_queue_step(j, 0);
+	alone = job_elapsed_seconds(j->begin[0], j->end[0]);
+	steps = job_queue_epoch(j);
 	CUDA(cudaStreamSynchronize(j->stream));
-	for (uint64_t i = 1; i < steps; i++)
-		idle += job_elapsed_seconds(j->end[i - 1], j->begin[i]);
+	for (uint64_t i = 0; i < steps; i++) {
+		if (i)
+			idle += job_elapsed_seconds(j->end[i - 1], j->begin[i]);
+		more = job_elapsed_seconds(j->begin[i], j->end[i]) - alone;
+		if (j->is_full && more > 0) /* its blocks waited for room */
+			idle += more;
+	}
 	return 100 * idle / job_elapsed_seconds(j->begin[0], j->end[steps - 1]);
 }
 
-/* Steps of `times` what a batch takes to be copied. */
-static void idle_row(struct bench *b, struct job *j, double copy_seconds, double times)
+/*
+ * Steps of `times` what a batch takes to be copied.  A kernel that fills all multiprocessors keeps
+ * the check of a batch from them; what the check then takes from a step counts as idle, too.
+ */
+static void idle_row(struct bench *b, struct job *j, double copy_seconds, double times, bool is_full)
 {
 	struct bench_row row = {};
 	char name[64];
 
-	snprintf(name, sizeof(name), "gpu/idle/%.3g", times);
+	snprintf(name, sizeof(name), "gpu/idle/%.3g%s", times, is_full ? "/full" : "");
 	row.name = name;
 	row.unit = "%";
 	row.less_is_better = true;
 	row.context = j;
 	row.side[0] = {"GPU idle between steps", run_idle, job_open_warm, job_close_loader, 0};
 	j->ticks = (long long)(times * copy_seconds * j->ticks_per_second);
+	j->is_full = is_full;
 	if (bench_wants(b, name)) {
 		bench_run(b, &row);
+		job_note(j);
 		bench_note("steps of %.2f ms; a batch of %.1f MB is copied in %.2f ms", 1e3 * times * copy_seconds,
 			   (double)j->batch_bytes / 1e6, 1e3 * copy_seconds);
 	}
 	j->ticks = 0;
+	j->is_full = false;
 }
 
 static void idle_rows(struct bench *b, struct job *j)
@@ -241,14 +254,52 @@ static void idle_rows(struct bench *b, struct job *j)
 	double copy_seconds = (double)j->batch_bytes / 1e9 / job_copy_batches(j, j->locked, cudaMemcpyHostToDevice);
 
 	for (double t : times)
-		idle_row(b, j, copy_seconds, t);
+		idle_row(b, j, copy_seconds, t, false);
+	idle_row(b, j, copy_seconds, 2, true);
 }
 
 /* ---- what the copies cost kernels that compute ---- */
 
-static double run_multiply(struct job *j, bool beside_batches)
+struct beside {
+	struct job *j;
+	double bytes, seconds; /* of batches that came meanwhile, in all runs */
+};
+
+static void take_batch(struct job *j, uint64_t *bytes)
 {
-	const int launches = 50;
+	struct shard_batch batch;
+	struct shard_error why;
+	int rc = shard_loader_next_device(j->trainer.loader, j->stream, &batch, &why);
+
+	if (rc == SHARD_END) /* the next call begins another epoch */
+		return;
+	if (rc || shard_loader_release_after(j->trainer.loader, &batch, j->stream, &why))
+		bench_die("%s", why.message);
+	*bytes += batch.record_count * DATA_IMAGE_BYTES;
+}
+
+/* Until the event is reached.  As many as the ring has were there before, and do not count. */
+static void take_batches(struct beside *s, cudaEvent_t end)
+{
+	uint64_t before = s->j->trainer.options.slot_count * s->j->batch_bytes, bytes = 0;
+	double begin;
+
+	while (bytes < before)
+		take_batch(s->j, &bytes);
+	begin = bench_seconds();
+	bytes = 0;
+	do
+		take_batch(s->j, &bytes);
+	while (cudaEventQuery(end) == cudaErrorNotReady);
+	CUDA(cudaStreamSynchronize(s->j->stream));
+	s->bytes += (double)bytes;
+	s->seconds += bench_seconds() - begin;
+}
+
+static double run_multiply(struct beside *s, bool beside_batches)
+{
+	const int launches = MULTIPLY_LAUNCHES;
+	struct job *j = s->j;
 	double seconds;
 	float *out;
 
@@ -258,35 +309,46 @@ static double run_multiply(struct job *j, bool beside_batches)
 		multiply<<<j->blocks, 256, 0, j->other>>>(out, MULTIPLY_ROUNDS);
 	CUDA(cudaEventRecord(j->end[0], j->other));
 	if (beside_batches)
-		do
-			job_queue_epoch(j);
-		while (cudaEventQuery(j->end[0]) == cudaErrorNotReady);
+		take_batches(s, j->end[0]);
 	seconds = job_elapsed_seconds(j->begin[0], j->end[0]);
-	CUDA(cudaStreamSynchronize(j->stream));
 	CUDA(cudaFree(out));
 	return launches / seconds;
 }
 
 static double run_beside(void *context)
 {
-	return run_multiply((struct job *)context, true);
+	return run_multiply((struct beside *)context, true);
 }
 
 static double run_alone(void *context)
 {
-	return run_multiply((struct job *)context, false);
+	return run_multiply((struct beside *)context, false);
+}
+
+static bool open_beside(void *context)
+{
+	return job_open_warm(((struct beside *)context)->j);
+}
+
+static bool close_beside(void *context)
+{
+	return job_close_loader(((struct beside *)context)->j);
 }
 
 static void beside_row(struct bench *b, struct job *j)
 {
+	struct beside s = {j, 0, 0};
 	struct bench_row row = {};
 
 	row.name = "gpu/beside-compute";
 	row.unit = "kernels/s";
-	row.context = j;
-	row.side[0] = {"multiply, while batches come", run_beside, job_open_warm, job_close_loader, 0};
+	row.context = &s;
+	row.side[0] = {"multiply, while batches come", run_beside, open_beside, close_beside, 0};
 	row.side[1] = {"multiply, alone", run_alone, NULL, NULL, 0};
-	bench_run(b, &row);
+	if (bench_run(b, &row) > 0) {
+		job_note(j);
+		bench_figure(b, "gpu/beside-compute/stream", "GB/s", s.bytes / s.seconds / 1e9);
+	}
 }
 
 /* ---- the first batch ---- */

@@ -13,13 +13,15 @@
 # FOLDER is bench/results otherwise.  Each row is there as soon as it is measured: in rows-PID.part
 # while this runs, and in the file that is kept when it ends, is stopped, or fails.  If it is
 # killed, the rows stay in rows-PID.part.
+#
+# bench/gpu.sh keep FOLDER ROWS COMMAND [WHY] - keep in the same way what bench/gpu wrote to a file
+# ROWS, of several processes, as bench/gpu_all.sh runs it; WHY it is not complete
 set -eu
 cd "$(dirname "$0")/.."
 : "${BUILD:=$PWD/build}" "${BENCH:=}" "${RUNS:=}"
-folder=${1:-bench/results}
 : "${COMMIT:=$(git describe --always --dirty --abbrev=7 2>/dev/null || echo unknown)}"
 
-rows=$folder/rows-$$.part child=
+child=
 command="make bench-gpu${BENCH:+ BENCH='$BENCH'}${RUNS:+ RUNS=$RUNS}"
 said() { # KEY: the text that the program gave it
 	sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" "$rows" | head -n 1
@@ -36,14 +38,24 @@ keep() { # [WHY]: the rows that were measured, of a run that is not complete bec
 		n=$((n + 1)) new=$name-$n.json
 	done
 	{
-		head -n 2 "$rows"
+		# Each process tells where it ran.
+		grep -m 1 '^{"machine": .*}$' "$rows"
+		grep -m 1 '^{"gpu": .*}$' "$rows"
 		echo "{\"commit\": \"$COMMIT\", \"command\": \"$command\"${why:+, \"incomplete\": \"$why\"}}"
-		tail -n +3 "$rows" | grep '}$' # a last line may be half a row
+		grep '^{"bench": .*}$' "$rows" # a last line may be half a row
 	} >"$folder/$new"
 	echo "| \`$new\` | $gpu, driver for CUDA $(said driver); $(said cpu), $(said kernel) | \`$COMMIT\` | $date | \`$command\`${why:+, incomplete: $why} |" >>"$folder/README.md"
 	rm -f "$rows"
 	echo "kept as $folder/$new: $count rows${why:+; incomplete: $why}" >&2
 }
+
+if [ "${1-}" = keep ]; then
+	folder=$2 rows=$3 command=$4
+	keep "${5-}"
+	exit
+fi
+folder=${1:-bench/results}
+rows=$folder/rows-$$.part
 
 stop() { # EXIT-STATUS
 	trap '' INT TERM

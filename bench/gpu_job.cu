@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#ifndef FULL_THREADS
+#define FULL_THREADS 512 /* the multiprocessors that there are take 1024, 1536 or 2048 */
+#endif
 #ifndef SHARD_RECORDS
 #define SHARD_RECORDS 1750 /* of 8 shards: 2.1 GB */
 #endif
@@ -34,6 +37,16 @@ double job_elapsed_seconds(cudaEvent_t begin, cudaEvent_t end)
 
 /* ---- an epoch ---- */
 
+void job_queue_step(struct job *j, uint64_t step)
+{
+	CUDA(cudaEventRecord(j->begin[step], j->stream));
+	if (j->is_full)
+		wait_ticks<<<j->full_blocks, FULL_THREADS, 0, j->stream>>>(j->ticks);
+	else
+		wait_ticks<<<1, 1, 0, j->stream>>>(j->ticks);
+	CUDA(cudaEventRecord(j->end[step], j->stream));
+}
+
 uint64_t job_queue_epoch(struct job *j)
 {
 	struct shard_batch batch;
@@ -42,11 +55,8 @@ uint64_t job_queue_epoch(struct job *j)
 	int rc;
 
 	while ((rc = shard_loader_next_device(j->trainer.loader, j->stream, &batch, &why)) == SHARD_OK) {
-		if (j->ticks) {
-			CUDA(cudaEventRecord(j->begin[step], j->stream));
-			wait_ticks<<<1, 1, 0, j->stream>>>(j->ticks);
-			CUDA(cudaEventRecord(j->end[step++], j->stream));
-		}
+		if (j->ticks)
+			job_queue_step(j, step++);
 		rows += batch.record_count;
 		if (shard_loader_release_after(j->trainer.loader, &batch, j->stream, &why))
 			bench_die("%s", why.message);
@@ -82,24 +92,27 @@ double job_run_anew(struct job *j)
 bool job_open_warm(void *context)
 {
 	struct job *j = (struct job *)context;
-	struct shard_error why;
 
 	trainer_open_loader(&j->trainer);
 	job_queue_epoch(j);
 	CUDA(cudaStreamSynchronize(j->stream));
-	if (shard_loader_pin_problem(j->trainer.loader, &why) == SHARD_OK)
-		return bench_skip("%s", why.message);
 	return true;
 }
 
 bool job_close_loader(void *context)
 {
-	trainer_close_loader(&((struct job *)context)->trainer);
+	struct job *j = (struct job *)context;
+
+	shard_loader_stats(j->trainer.loader, &j->stats);
+	j->has_problem = shard_loader_pin_problem(j->trainer.loader, &j->problem) == SHARD_OK;
+	trainer_close_loader(&j->trainer);
 	return true;
 }
 
-void job_note(const struct shard_loader_stats *s)
+void job_note(const struct job *j)
 {
+	const struct shard_loader_stats *s = &j->stats;
+
 	bench_note("%u threads; of %.3g GB that came to the GPU, %.3g GB out of the page cache, %.3g GB from pageable "
 		   "memory; page-locked: %.3g GB of the page cache, %.3g GB of the ring; the GPU hashed %.4g units "
 		   "for %.4g records, and %llu waits for that came on %llu batches, %.3g s in all",
@@ -107,10 +120,13 @@ void job_note(const struct shard_loader_stats *s)
 		   (double)s->pageable_bytes / 1e9, (double)s->registered_bytes / 1e9, (double)s->pinned_bytes / 1e9,
 		   (double)s->device_checked_count, (double)s->record_count, (unsigned long long)s->check_wait_count,
 		   (unsigned long long)s->batch_count, (double)s->device_wait_ns / 1e9);
+	if (j->has_problem)
+		bench_note("some of it by a slower way: %s", j->problem.message);
 }
 
-void job_tell_waits(struct bench *b, const char *row, const struct shard_loader_stats *s)
+void job_tell_waits(struct bench *b, const char *row, const struct job *j)
 {
+	const struct shard_loader_stats *s = &j->stats;
 	char name[64];
 
 	snprintf(name, sizeof(name), "%s/waits", row);
@@ -184,7 +200,9 @@ static void print_device(struct job *j)
 	       device.pciBusID, device.pciDeviceID);
 	fprintf(stderr, "%s, driver for CUDA %d.%d\n", device.name, driver / 1000, driver % 1000 / 10);
 	j->cache_bytes = (uint64_t)device.l2CacheSize;
+	fflush(stdout); /* also where this is stopped before there is a row */
 	j->blocks = device.multiProcessorCount * 8;
+	j->full_blocks = device.multiProcessorCount * (device.maxThreadsPerMultiProcessor / FULL_THREADS);
 }
 
 static void open_events(struct job *j)
@@ -240,7 +258,7 @@ void job_close(struct job *j)
 	munmap(j->plain, j->batch_bytes);
 	CUDA(cudaFree(j->device));
 	data_files_close(&j->files);
-	data_remove((char *)j->trainer.dir);
+	free((char *)j->trainer.dir); /* the dataset is there for the next process with this --dir */
 	CUDA(cudaStreamDestroy(j->stream));
 	CUDA(cudaStreamDestroy(j->other));
 }

@@ -30,10 +30,15 @@ struct job {
 	char *locked, *plain, *device; /* a batch each, page-locked, pageable and on the GPU */
 	uint64_t cache_bytes;	       /* of the GPU */
 	int blocks;		       /* that keep all multiprocessors at work */
+	int full_blocks;	       /* of FULL_THREADS, that leave no multiprocessor any room */
 	long long ticks;	       /* of a step's kernel; 0: none */
+	bool is_full;		       /* a step's kernel leaves no room beside it */
 	double ticks_per_second;
 	cudaEvent_t *begin, *end; /* [steps_most] */
 	uint64_t steps_most;
+	struct shard_loader_stats stats; /* of the loader that was closed last */
+	struct shard_error problem;	 /* why its bytes took a slower way, if they did */
+	bool has_problem;
 };
 
 void job_open(struct bench *b, struct job *j);
@@ -53,10 +58,16 @@ double job_run_anew(struct job *j);  /* likewise, behind a seek: nothing was pre
 bool job_open_warm(void *context);
 bool job_close_loader(void *context);
 
-/* Say how the batches of a loader came: all of them, since it was opened. */
-void job_note(const struct shard_loader_stats *s);
+/*
+ * Say how the batches of the loader came that was closed last: all of them, since it was opened.
+ * A driver may refuse to page-lock memory, as maps that cannot be written.  Then the figure is of a
+ * slower way.
+ */
+void job_note(const struct job *j);
 /* As a row of its own, `row`/waits: how many waits for a check came on 100 batches. */
-void job_tell_waits(struct bench *b, const char *row, const struct shard_loader_stats *s);
+void job_tell_waits(struct bench *b, const char *row, const struct job *j);
+
+void job_queue_step(struct job *j, uint64_t step); /* the kernel, between the events of this step */
 
 /* Copies as large as a batch, one behind the other, as many as an epoch has; GB/s. */
 double job_copy_batches(struct job *j, const void *from, enum cudaMemcpyKind kind);

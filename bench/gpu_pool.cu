@@ -29,7 +29,6 @@
 struct pool_job {
 	struct job *j;
 	uint64_t device_before; /* bytes that disks gave */
-	struct shard_loader_stats stats;
 };
 
 static double run_epoch(void *context)
@@ -72,21 +71,18 @@ static void ask_for_pool(struct pool_job *p, uint64_t pool_bytes, uint32_t path)
 	o->path = path;
 }
 
-/* A loader with such a pool, an epoch behind its start.  False if the row is skipped. */
-static bool open_pool(struct bench *b, struct pool_job *p, const char *name, uint64_t pool_bytes, uint32_t path)
+/* A loader with such a pool, an epoch behind its start. */
+static void open_pool(struct pool_job *p, uint64_t pool_bytes, uint32_t path)
 {
 	ask_for_pool(p, pool_bytes, path);
-	if (job_open_warm(p->j))
-		return true;
-	bench_skipped(b, name, bench_skip_reason());
-	job_close_loader(p->j);
-	return false;
+	job_open_warm(p->j);
 }
 
+/* After its row, which gets the note. */
 static void close_pool(struct pool_job *p)
 {
-	shard_loader_stats(p->j->trainer.loader, &p->stats);
 	job_close_loader(p->j);
+	job_note(p->j);
 }
 
 static void held_row(struct bench *b, struct pool_job *p)
@@ -94,8 +90,9 @@ static void held_row(struct bench *b, struct pool_job *p)
 	struct bench_row row = job_row(p->j, "gpu/pool/held", p);
 	struct shard_loader_stats before;
 
-	if (!bench_wants(b, row.name) || !open_pool(b, p, row.name, SHARD_POOL_ALL, SHARD_PATH_AUTO))
+	if (!bench_wants(b, row.name))
 		return;
+	open_pool(p, SHARD_POOL_ALL, SHARD_PATH_AUTO);
 	/* A batch to copy from, and one to copy to. */
 	CUDA(cudaFree(p->j->device));
 	CUDA(cudaMalloc((void **)&p->j->device, 2 * p->j->batch_bytes));
@@ -104,13 +101,14 @@ static void held_row(struct bench *b, struct pool_job *p)
 	shard_loader_stats(p->j->trainer.loader, &before);
 	bench_run(b, &row);
 	close_pool(p);
-	bench_figure(b, "gpu/pool/held/link", "bytes", (double)(p->stats.device_bytes - before.device_bytes));
+	bench_figure(b, "gpu/pool/held/link", "bytes", (double)(p->j->stats.device_bytes - before.device_bytes));
 }
 
 /* Epochs of small records, which come to a pool in runs out of the page cache. */
 static void small_row(struct bench *b, const struct job *with, uint64_t record_bytes)
 {
-	struct data_shape shape = {"small", record_bytes, 8, SMALL_SHARD_BYTES / record_bytes, SHARD_RAW};
+	char folder[32];
+	struct data_shape shape = {folder, record_bytes, 8, SMALL_SHARD_BYTES / record_bytes, SHARD_RAW};
 	struct job j = *with; /* its own but for what copies need */
 	struct pool_job p = {};
 	struct bench_row row;
@@ -120,6 +118,8 @@ static void small_row(struct bench *b, const struct job *with, uint64_t record_b
 	snprintf(name, sizeof(name), "gpu/stream/%llu", (unsigned long long)record_bytes);
 	if (!bench_wants(b, name))
 		return;
+	/* Of other records, if a process failed before it removed them, it is another one. */
+	snprintf(folder, sizeof(folder), "small-%llu", (unsigned long long)record_bytes);
 	j.trainer = {};
 	j.trainer.dir = data_make(b, &shape);
 	j.trainer.options.batch_records = (uint32_t)(SMALL_BATCH_BYTES / record_bytes);
@@ -133,11 +133,11 @@ static void small_row(struct bench *b, const struct job *with, uint64_t record_b
 	row.side[1] = {"copy engine, page-locked", job_run_link, NULL, NULL, 0};
 	if (!data_warm(&j.files)) {
 		bench_skipped(b, name, bench_skip_reason());
-	} else if (open_pool(b, &p, name, j.epoch_bytes / 4 * 3, SHARD_PATH_AUTO)) {
+	} else {
+		open_pool(&p, j.epoch_bytes / 4 * 3, SHARD_PATH_AUTO);
 		bench_run(b, &row);
 		close_pool(&p);
-		job_note(&p.stats);
-		job_tell_waits(b, name, &p.stats);
+		job_tell_waits(b, name, &j);
 	}
 	trainer_close(&j.trainer);
 	data_files_close(&j.files);
@@ -160,11 +160,11 @@ void pool_rows(struct bench *b, struct job *j)
 	held_row(b, &p);
 	cache.side[0] = {"filled from the page cache", run_epoch, NULL, NULL, 0};
 	cache.side[1] = {"copy engine, page-locked", job_run_link, NULL, NULL, 0};
-	if (bench_wants(b, cache.name) && open_pool(b, &p, cache.name, part, SHARD_PATH_AUTO)) {
+	if (bench_wants(b, cache.name)) {
+		open_pool(&p, part, SHARD_PATH_AUTO);
 		bench_run(b, &cache);
 		close_pool(&p);
-		job_note(&p.stats);
-		job_tell_waits(b, cache.name, &p.stats);
+		job_tell_waits(b, cache.name, j);
 	}
 	direct.side[0] = {"filled by O_DIRECT", run_epoch, note_device, came_from_device, 0};
 	trainer_close(&j->trainer);
@@ -173,10 +173,11 @@ void pool_rows(struct bench *b, struct job *j)
 		return;
 	if (!data_evict(&j->files)) {
 		bench_skipped(b, direct.name, bench_skip_reason());
-	} else if (open_pool(b, &p, direct.name, part, SHARD_PATH_DIRECT)) {
+	} else {
+		open_pool(&p, part, SHARD_PATH_DIRECT);
 		bench_run(b, &direct);
 		close_pool(&p);
-		bench_note("%.3g of %.3g GB past the page cache, by %s", (double)p.stats.direct_bytes / 1e9,
-			   (double)p.stats.filled_bytes / 1e9, p.stats.has_uring ? "io_uring" : "pread");
+		bench_note("%.3g of %.3g GB past the page cache, by %s", (double)j->stats.direct_bytes / 1e9,
+			   (double)j->stats.filled_bytes / 1e9, j->stats.has_uring ? "io_uring" : "pread");
 	}
 }

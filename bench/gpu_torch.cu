@@ -101,7 +101,9 @@ void torch_row(struct bench *b, struct job *j)
 	row.context = &t;
 	row.side[0] = {"shard_loader_next_device", run_stream, open_stream, close_stream, 0};
 	row.side[1] = {"PyTorch, DataLoader(pin_memory=True)", run_torch, ask, NULL, 0};
-	if (bench_run(b, &row) > 0)
+	if (bench_run(b, &row) > 0) {
+		job_note(j);
 		bench_note("PyTorch with %u workers", t.workers);
+	}
 	free(t.command);
 }

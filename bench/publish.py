@@ -102,7 +102,7 @@ class Row:
 class Run:
     def __init__(self, path):
         self.path = path
-        self.machine, self.told, grouped, processes = None, {}, {}, set()
+        self.machine, self.gpu, self.told, grouped, processes = None, None, {}, {}, set()
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             lines = [json.loads(line) for line in file if line.strip()]
         for line in lines:
@@ -113,6 +113,8 @@ class Run:
                     fail(f"{path}: has the runs of two machines; publish one")
                 self.machine = machine
                 self.date = line["machine"].get("date", "")
+            elif "gpu" in line:
+                self.gpu = line
             elif "bench" not in line:
                 if self.told and line != self.told:
                     fail(f"{path}: has two runs ({self.told} and {line}); publish one")
@@ -147,7 +149,7 @@ class Run:
 def run_block(run, _):
     m = run.machine
     text = (f"{m['cpu']}, {m['cores']} cores, {m['cache_mib']} MiB of cache, {m['memory_gib']} GiB of memory, "
-            f"{m['kernel']}; {run.date}; commit `{run.told.get('commit', 'unknown')}`; file "
+            f"{m['kernel']}; {run.gpu['gpu'] + '; ' if run.gpu else ''}{run.date}; commit `{run.told.get('commit', 'unknown')}`; file "
             f"`{os.path.basename(run.path)}`; processes: {run.process_count}.")
     return wrap(text)
 

@@ -226,12 +226,13 @@ static inline cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 struct cudaDeviceProp {
 	char name[32];
-	int major, minor, multiProcessorCount, pciDomainID, pciBusID, pciDeviceID, l2CacheSize;
+	int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, pciDomainID, pciBusID, pciDeviceID,
+		l2CacheSize;
 };
 
 static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int)
 {
-	*out = {"Host 9/A", 0, 0, 1, 0, 0, 0, 1 << 20};
+	*out = {"Host 9/A", 0, 0, 1, 1, 0, 0, 0, 1 << 20};
 	return cudaSuccess;
 }
 
