@@ -87,6 +87,8 @@ struct cu_copy_attributes {
 	X(cuStreamIsCapturing, 10000, (struct cu_stream *stream, int *status))                  \
 	X(cuStreamGetCtx, 9020, (struct cu_stream *stream, struct cu_context **context))        \
 	X(cuStreamCreate, 2000, (struct cu_stream **stream, unsigned int flags))                \
+	X(cuStreamCreateWithPriority, 5050, (struct cu_stream **stream, unsigned int flags, int priority)) \
+	X(cuCtxGetStreamPriorityRange, 5050, (int *least, int *greatest))                       \
 	X(cuStreamDestroy, 4000, (struct cu_stream *stream))                                    \
 	X(cuStreamWaitEvent, 3020, (struct cu_stream *stream, struct cu_event *event, unsigned int flags)) \
 	X(cuStreamQuery, 2000, (struct cu_stream *stream))                                      \

@@ -294,6 +294,20 @@ int cuda_stream_make(const struct cuda_device *d, void **stream, struct shard_er
 	return SHARD_OK;
 }
 
+int cuda_stream_make_urgent(const struct cuda_device *d, void **stream, struct shard_error *err)
+{
+	struct cu_stream *made;
+	int least, greatest, result = d->api->cuCtxGetStreamPriorityRange(&least, &greatest);
+
+	if (result)
+		return cuda_refused(d->api, result, err, "cuCtxGetStreamPriorityRange");
+	result = d->api->cuStreamCreateWithPriority(&made, CU_STREAM_NON_BLOCKING, greatest);
+	if (result)
+		return cuda_refused(d->api, result, err, "cuStreamCreateWithPriority");
+	*stream = made;
+	return SHARD_OK;
+}
+
 void cuda_stream_drop(const struct cuda_device *d, void *stream)
 {
 	if (stream)

@@ -52,6 +52,7 @@ enum {
 #define SHARED_BYTES	49152  /* of a block, if a kernel is allowed no more */
 #define SHARED_MOST	101376 /* that it can be allowed: compute capability 8.6 */
 #define MULTIPROCESSORS 8
+#define PRIORITY_MOST	(-5) /* of streams: lower numbers go first, and 0 is usual and last */
 #define MEMORY_BYTES	((size_t)24 << 30)
 
 /* When an event was recorded: shared by the event, and by all that wait for it. */
@@ -103,6 +104,7 @@ struct stream {
 	struct stream *next;
 	struct context *context;
 	bool waits_for_null; /* not CU_STREAM_NON_BLOCKING */
+	int priority;
 	bool is_null, running, dropped;
 	bool captures, capture_is_lost; /* what is queued goes to a graph */
 	int capture_mode;

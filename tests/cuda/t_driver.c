@@ -453,6 +453,21 @@ static int do_stream(struct things *t)
 		cuda_stream_drop(t->d, made);
 	return rc;
 }
+static int do_urgent(struct things *t)
+{
+	int rc, least, greatest, priority;
+	void *made;
+
+	rc = cuda_stream_make_urgent(t->d, &made, &err);
+	if (rc)
+		return rc;
+	CU_OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+	CU_OK(cu.cuStreamGetPriority(made, &priority));
+	CHECK(greatest < least); /* lower numbers go first */
+	CHECK_EQ(priority, greatest);
+	cuda_stream_drop(t->d, made);
+	return rc;
+}
 static int do_event(struct things *t)
 {
 	void *made;
@@ -535,6 +550,8 @@ TEST(what_the_driver_refuses_is_told_with_its_name)
 	} rows[] = {{do_enter, "cuCtxPushCurrent", "cuCtxPushCurrent: "},
 		    {do_leave, "cuCtxPopCurrent", "cuCtxPopCurrent: "},
 		    {do_stream, "cuStreamCreate", "cuStreamCreate: "},
+		    {do_urgent, "cuCtxGetStreamPriorityRange", "cuCtxGetStreamPriorityRange: "},
+		    {do_urgent, "cuStreamCreateWithPriority", "cuStreamCreateWithPriority: "},
 		    {do_event, "cuEventCreate", "cuEventCreate: "},
 		    {do_wait, "cuStreamWaitEvent", "cuStreamWaitEvent, stream 0x"},
 		    {do_call, "cuLaunchHostFunc", "cuLaunchHostFunc: "},
