@@ -51,7 +51,8 @@ enum {
 	CU_DEVICE_MULTIPROCESSORS = 16,
 	CU_DEVICE_CAPABILITY_MAJOR = 75,
 	CU_DEVICE_CAPABILITY_MINOR = 76,
-	CU_DEVICE_SHARED_OPTIN = 97, /* bytes of shared memory that a block may ask for */
+	CU_DEVICE_HOST_ADDRESSES = 91, /* does it read page-locked memory by the addresses that the host has? */
+	CU_DEVICE_SHARED_OPTIN = 97,   /* bytes of shared memory that a block may ask for */
 	CU_FUNCTION_SHARED_BYTES = 8,
 	CU_MEMORY_HOST = 1,
 	CU_NOT_CAPTURING = 0,

@@ -529,7 +529,8 @@ bool device_copy_problem(struct device_copy *d, struct shard_error *out)
 {
 	if (pins_problem(&d->pins, out) || (d->maps && maps_problem(d->maps, out)))
 		return true;
-	if (d->check_why.status)
-		*out = d->check_why;
-	return d->check_why.status != SHARD_OK;
+	if (!d->check_why.status && !d->pieces.why.status)
+		return false;
+	*out = d->check_why.status ? d->check_why : d->pieces.why;
+	return true;
 }

@@ -216,7 +216,9 @@ struct cuda_pieces {
 	const void **from;
 	size_t *bytes;
 	size_t count;
-	/* Further streams that share the copies where the driver has no call for many.  NULL: one has all. */
+	bool one_by_one;	/* the driver has no call for many that this GPU can use, or it has refused it */
+	struct shard_error why; /* why it has refused the call; status 0: it has not */
+	/* Further streams that share the copies then.  NULL: one has all. */
 	void *side[CUDA_COPY_STREAMS - 1];
 };
 
@@ -230,12 +232,13 @@ void cuda_pieces_close(const struct cuda_device *d, struct cuda_pieces *p, bool 
 
 /*
  * Queue all of them, in one call where the driver has it (CUDA 12.8), or else in one call each, on
- * several streams.  Measured on an H200 with records of 147 KiB: 50 GB/s in one call, or 26 on one
- * stream.  The copies wait for earlier work on `stream`, and later work on it waits for all.  The
- * arrays may change once this returns, but not the memory at `from`.  After an error some may be
- * queued, and later work waits for those.
+ * several streams.  If the one call is refused, each copy gets its own, from then on.  Measured on
+ * an H200 with records of 147 KiB: 50 GB/s in one call, or 26 on one stream.  The copies wait for
+ * earlier work on `stream`, and later work on it waits for all.  The arrays may change once this
+ * returns, but not the memory at `from`.  After an error some may be queued, and later work waits for
+ * those.
  */
-int cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream, struct shard_error *err);
+int cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *err);
 
 /* ---- kernels.c: kernels, and their text ---- */
 
@@ -512,7 +515,7 @@ int device_copy_await(struct device_copy *d, struct shard_error *err);
 int device_copy_use_maps(struct device_copy *d, struct shard_error *err);
 /* Wait until it is known whether what is needed of a host slot is page-locked.  Need not be entered. */
 void device_copy_await_pins(struct device_copy *d, uint32_t host);
-/* Why the GPU cannot read all memory by itself.  Returns false if it can. */
+/* Why records take a slower way to the GPU than they could.  Returns false if none does. */
 bool device_copy_problem(struct device_copy *d, struct shard_error *out);
 
 /* Give a host slot back to the feed behind the work that is queued on `stream`. */

@@ -154,7 +154,8 @@ struct fake {
 	pthread_cond_t change; /* with lock: work came, work is done, or how it runs has changed */
 	_Atomic pid_t pid;     /* that called cuInit; 0: nobody */
 	bool has_threads, held;
-	int broken; /* result of every call; 0: none */
+	int broken;		  /* result of every call; 0: none */
+	bool has_other_addresses; /* a device reads page-locked memory by other addresses than the host */
 	uint64_t random, number;
 	unsigned late_us, pending, graphs;
 	struct context *contexts, *primary[DEVICES];

@@ -54,10 +54,8 @@ int __real_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *pa
 			 struct shard_error *e);
 int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *path, const void **out,
 			 struct shard_error *e);
-int __real_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
-			    struct shard_error *e);
-int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
-			    struct shard_error *e);
+int __real_cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *e);
+int __wrap_cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *e);
 
 void __real_file_unmap(const void *map, uint64_t bytes);
 void __wrap_file_unmap(const void *map, uint64_t bytes);
@@ -175,8 +173,7 @@ int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *pa
 	return SHARD_OK;
 }
 
-int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
-			    struct shard_error *e)
+int __wrap_cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *e)
 {
 	struct deaf_device deaf;
 
@@ -418,6 +415,51 @@ TEST(without_the_call_for_many_copies)
 			_exit(0);
 		}
 		CHECK_EQ(child_end(pid), 0);
+	}
+}
+
+/* Once, or each time; what comes behind it is another matter. */
+TEST(a_driver_that_refuses_many_copies_gets_them_one_by_one)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (unsigned nth = 1; nth <= 3; nth++) {
+		STORY("the %uth call", nth);
+		open_maps(&t, nines(), nth);
+		fake->reset();
+		fake->fail("cuMemcpyBatchAsync", nth, 801);
+		train(&t, 12 * 6, 1);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		CHECK_EQ(fake->count("cuMemcpyBatchAsync"), nth); /* it is not asked again */
+		CHECK_OK(shard_loader_pin_problem(t.l, &err));
+		CHECK_EQ(err.status, SHARD_E_DEVICE);
+		CHECK_EQ(err.os_code, 801);
+		CHECK(strstr(err.message, "the GPU driver has refused a call with many copies (a batch of "));
+		fake->fail(NULL, 0, 0);
+		close_maps(&t);
+	}
+}
+
+/* Such a GPU would not find page-locked memory at the addresses of a batch. */
+TEST(a_gpu_with_other_addresses_gets_copies_one_by_one)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (int same = 0; same < 2; same++) {
+		STORY("%s addresses", same ? "the same" : "other");
+		fake = fake_find();
+		fake->host_addresses(same);
+		open_maps(&t, nines(), 1);
+		fake->reset();
+		train(&t, 12 * 6, 1);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		CHECK_EQ(fake->count("cuMemcpyBatchAsync") > 0, same);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_END);
+		close_maps(&t);
 	}
 }
 
