@@ -118,8 +118,9 @@ SHARD_API int shard_loader_pin(struct shard_loader *l, void *stream, struct shar
 
 /*
  * Why a CPU copies or hashes records that the GPU could read and hash by itself, which is slower:
- * memory could not be page-locked, or kernels could not be loaded.  END if all could.  From the
- * first next_device, release_after or pin on, the ring is page-locked slot by slot in the
+ * memory could not be page-locked, or kernels could not be loaded.  Or why each copy of a record is
+ * a call of its own, although the driver has one for many.  END if there is nothing to tell.  From
+ * the first next_device, release_after or pin on, the ring is page-locked slot by slot in the
  * background.  A ring that was lent is its owner's to page-lock, with cudaHostRegister.
  */
 SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out);

@@ -51,7 +51,8 @@ enum {
 	CU_DEVICE_MULTIPROCESSORS = 16,
 	CU_DEVICE_CAPABILITY_MAJOR = 75,
 	CU_DEVICE_CAPABILITY_MINOR = 76,
-	CU_DEVICE_SHARED_OPTIN = 97, /* bytes of shared memory that a block may ask for */
+	CU_DEVICE_HOST_ADDRESSES = 91, /* does it read page-locked memory by the addresses that the host has? */
+	CU_DEVICE_SHARED_OPTIN = 97,   /* bytes of shared memory that a block may ask for */
 	CU_FUNCTION_SHARED_BYTES = 8,
 	CU_MEMORY_HOST = 1,
 	CU_NOT_CAPTURING = 0,
@@ -87,6 +88,8 @@ struct cu_copy_attributes {
 	X(cuStreamIsCapturing, 10000, (struct cu_stream *stream, int *status))                  \
 	X(cuStreamGetCtx, 9020, (struct cu_stream *stream, struct cu_context **context))        \
 	X(cuStreamCreate, 2000, (struct cu_stream **stream, unsigned int flags))                \
+	X(cuStreamCreateWithPriority, 5050, (struct cu_stream **stream, unsigned int flags, int priority)) \
+	X(cuCtxGetStreamPriorityRange, 5050, (int *least, int *greatest))                       \
 	X(cuStreamDestroy, 4000, (struct cu_stream *stream))                                    \
 	X(cuStreamWaitEvent, 3020, (struct cu_stream *stream, struct cu_event *event, unsigned int flags)) \
 	X(cuStreamQuery, 2000, (struct cu_stream *stream))                                      \

@@ -2,15 +2,16 @@
 /*
  * batch_check.c - batches, and slabs of a pool, are hashed where they lie on the GPU, before use
  *
- * Behind the copies of a batch, on their stream, kernels hash each unit that a thread has left
- * unchecked: all its records lie in the batch, row by row.  Behind these, one copy brings the results
- * to page-locked memory.  The host looks at them when the event behind that copy is done.  Each launch
- * has a number of its own, so the result of an older one, of a kernel that did not run, cannot be taken
- * for a new one.
+ * Behind the copies of a batch, on a stream of their own, kernels hash each unit that a thread has
+ * left unchecked: all its records lie in the batch, row by row.  Behind these, one copy brings the
+ * results to page-locked memory.  The host looks at them when the event behind that copy is done.
+ * device_slots.c says what the two streams wait for.  Each launch has a number of its own, so the
+ * result of an older one, of a kernel that did not run, cannot be taken for a new one.
  *
  * Rows of a damaged unit are read again by the CPU, which checks them and does what the options say.
- * What the CPU has then is copied to the rows' place, and is hashed there once more.  If that
- * finds damage, too, it is an error.
+ * What the CPU has then is copied to the rows' place, and is hashed there once more.  The first check
+ * has ended by then, so all of that is on the filling stream, and the host waits for it.  If that finds
+ * damage, too, it is an error.
  *
  * A slab of a pool is a batch here.  A pool may have thousands of slabs, of which few are under way, so
  * there is room for the checks of some batches only.
@@ -144,7 +145,12 @@ int batch_check_open(struct batch_check **out, struct feed *feed, struct device_
 		c->is_pinned = true;
 		rc = cuda_alloc(c->cuda, c->here_bytes, &c->results, &why);
 	}
-	/* Memory of the GPU comes as it was left, which may be with the results of another loader. */
+	if (!rc)
+		rc = cuda_stream_make_urgent(c->cuda, &slots->check_stream, &why);
+	/*
+	 * Memory of the GPU comes as it was left, which may be with the results of another loader.  All kernels
+	 * wait for this copy, because they wait for copies of batches behind it.
+	 */
 	if (!rc)
 		rc = cuda_copy_in(c->cuda, c->results, c->here, c->here_bytes, slots->stream, &why);
 	if (rc) {
@@ -208,13 +214,14 @@ static void put_unit(struct check_call *call, uint32_t place, uint64_t want)
 	call->row_count = place + 1;
 }
 
-/* Queue the copy of the first results of a check. */
-static int fetch_results(struct batch_check *c, const struct device_slot *s, size_t count, struct shard_error *err)
+/* Queue the copy of the first results of a check, behind the kernels on this stream. */
+static int fetch_results(struct batch_check *c, const struct device_slot *s, size_t count, void *stream,
+			 struct shard_error *err)
 {
 	size_t at = results_at(c, s->check);
 
 	return cuda_copy_out(c->cuda, c->here + at, c->results + at * sizeof(*c->here), count * sizeof(*c->here),
-			     c->slots->stream, err);
+			     stream, err);
 }
 
 /*
@@ -226,9 +233,10 @@ static int launch(struct batch_check *c, const struct device_slot *s, struct sha
 {
 	struct check *check = &c->check[s->check];
 	struct checked_unit *unit = check->unit, *end = unit + check->count;
+	void *stream = c->slots->check_stream;
 	struct check_call call;
 	size_t results = 0;
-	int rc = SHARD_OK;
+	int rc = unit < end ? cuda_stream_wait(c->cuda, stream, s->ready, err) : SHARD_OK;
 
 	while (!rc && unit < end) {
 		const struct checked_unit *first = unit;
@@ -252,9 +260,11 @@ static int launch(struct batch_check *c, const struct device_slot *s, struct sha
 			check->launched++;
 		}
 		results += call.row_count;
-		rc = cuda_check_launch(c->cuda, &c->kernels, &call, c->slots->stream, err);
+		rc = cuda_check_launch(c->cuda, &c->kernels, &call, stream, err);
 	}
-	return rc || !results ? rc : fetch_results(c, s, results, err);
+	if (!rc && results)
+		rc = fetch_results(c, s, results, stream, err);
+	return rc || !results ? rc : cuda_event_record(c->cuda, s->ready, stream, err);
 }
 
 /* A unit from this row on lies in the batch.  Was one of its records left unchecked? */
@@ -452,7 +462,7 @@ static int check_rows(struct batch_check *c, const struct slot *from, const stru
 		rc = cuda_check_launch(c->cuda, &c->kernels, &call, c->slots->stream, err);
 	}
 	if (!rc)
-		rc = fetch_results(c, to, c->group_count, err);
+		rc = fetch_results(c, to, c->group_count, c->slots->stream, err);
 	if (!rc)
 		rc = cuda_stream_finish(c->cuda, c->slots->stream, err); /* the next rows need the buffer, too */
 	for (uint32_t k = 0; !rc && k < c->group_count; k++) {

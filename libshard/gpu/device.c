@@ -294,6 +294,20 @@ int cuda_stream_make(const struct cuda_device *d, void **stream, struct shard_er
 	return SHARD_OK;
 }
 
+int cuda_stream_make_urgent(const struct cuda_device *d, void **stream, struct shard_error *err)
+{
+	struct cu_stream *made;
+	int least, greatest, result = d->api->cuCtxGetStreamPriorityRange(&least, &greatest);
+
+	if (result)
+		return cuda_refused(d->api, result, err, "cuCtxGetStreamPriorityRange");
+	result = d->api->cuStreamCreateWithPriority(&made, CU_STREAM_NON_BLOCKING, greatest);
+	if (result)
+		return cuda_refused(d->api, result, err, "cuStreamCreateWithPriority");
+	*stream = made;
+	return SHARD_OK;
+}
+
 void cuda_stream_drop(const struct cuda_device *d, void *stream)
 {
 	if (stream)
@@ -471,6 +485,25 @@ int cuda_copy_out(const struct cuda_device *d, void *to, uint64_t from, uint64_t
 
 /* ---- copies of many pieces ---- */
 
+/* The call names host memory by the addresses that the host has, which not every GPU reads it by. */
+static bool takes_batches(const struct cuda_device *d)
+{
+	int host_addresses = 0;
+
+	return d->api->cuMemcpyBatchAsync && d->api->cuDeviceGetAttribute &&
+	       !d->api->cuDeviceGetAttribute(&host_addresses, CU_DEVICE_HOST_ADDRESSES, d->ordinal) && host_addresses;
+}
+
+static int make_sides(const struct cuda_device *d, struct cuda_pieces *p, struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; !rc && i < CUDA_COPY_STREAMS - 1; i++)
+		if (!p->side[i])
+			rc = cuda_stream_make(d, &p->side[i], err);
+	return rc;
+}
+
 /*
  * Without the call for many, CUDA_COPY_STREAMS streams share the copies.  On one stream of an H200 a
  * copy of 147 KiB takes 5.9 us, of which the link takes 2.7 us, and one of 64 KiB takes 4.3 us, of
@@ -479,8 +512,6 @@ int cuda_copy_out(const struct cuda_device *d, void *to, uint64_t from, uint64_t
  */
 int cuda_pieces_open(const struct cuda_device *d, struct cuda_pieces *p, size_t most, struct shard_error *err)
 {
-	int rc = SHARD_OK;
-
 	if (!p->to)
 		p->to = mem_array(most, sizeof(*p->to));
 	if (!p->from)
@@ -489,10 +520,8 @@ int cuda_pieces_open(const struct cuda_device *d, struct cuda_pieces *p, size_t 
 		p->bytes = mem_array(most, sizeof(*p->bytes));
 	if (!p->to || !p->from || !p->bytes)
 		return error_set(err, SHARD_E_MEMORY, "no memory for %zu copies to the device", most);
-	for (uint32_t i = 0; !rc && !d->api->cuMemcpyBatchAsync && i < CUDA_COPY_STREAMS - 1; i++)
-		if (!p->side[i])
-			rc = cuda_stream_make(d, &p->side[i], err);
-	return rc;
+	p->one_by_one |= !takes_batches(d);
+	return p->one_by_one ? make_sides(d, p, err) : SHARD_OK;
 }
 
 void cuda_pieces_close(const struct cuda_device *d, struct cuda_pieces *p, bool inherited)
@@ -541,19 +570,36 @@ static int copy_one_by_one(const struct cuda_device *d, const struct cuda_pieces
 	return rc;
 }
 
-int cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream, struct shard_error *err)
+int cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *err)
 {
 	struct cu_copy_attributes all = {.order = CU_COPY_IN_STREAM_ORDER};
 	size_t first = 0, failed = SIZE_MAX;
-	int result;
+	struct shard_error why;
+	int result, rc;
 
 	/* The driver takes no batch of nothing, and none on the legacy default stream. */
-	if (!p->count || !d->api->cuMemcpyBatchAsync || p->side[0] || cuda_is_special(stream))
+	if (!p->count || p->one_by_one || !d->api->cuMemcpyBatchAsync || p->side[0] || cuda_is_special(stream))
 		return copy_one_by_one(d, p, stream, err);
 	result = d->api->cuMemcpyBatchAsync(p->to, p->from, p->bytes, p->count, &all, &first, 1, &failed, stream);
 	if (!result)
 		return SHARD_OK;
 	if (failed < p->count)
-		return refuse_piece(d, p, failed, result, err);
-	return cuda_refused(d->api, result, err, "a batch of %zu copies to the device", p->count);
+		refuse_piece(d, p, failed, result, &why);
+	else
+		cuda_refused(d->api, result, &why, "a batch of %zu copies to the device", p->count);
+	/*
+	 * Some of them may be queued.  They do no harm, because a copy that is made again brings the same
+	 * bytes.  After a fault of the context, such as an illegal address, the driver refuses each call.
+	 */
+	rc = copy_one_by_one(d, p, stream, err);
+	if (rc || cuda_is_capture(&why)) /* then it was not this call, or it ends with the capture */
+		return rc;
+	p->one_by_one = true;
+	error_set(&p->why, why.status,
+		  "the GPU driver has refused a call with many copies (%s).  So each copy is a call of its own, which "
+		  "takes more CPU time, and longer",
+		  why.message);
+	p->why.os_code = why.os_code;
+	make_sides(d, p, NULL); /* one stream is slower, and works */
+	return SHARD_OK;
 }

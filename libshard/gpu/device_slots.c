@@ -3,9 +3,22 @@
  * device_slots.c - slots in the memory of a GPU: they are filled ahead, lent, and taken back
  *
  * The slots of a loader, or of a pool, have one stream on which they are filled: by the copies
- * below, or by a kernel of the pool.  The host waits for neither, except for the copies of a batch that
- * the GPU checks.  The stream of the borrower waits for the event `ready`.  The filling stream waits
- * for the event `done`, which comes behind the work of the borrower.
+ * below, or by a kernel of the pool.  The host waits for neither, except for a batch that the GPU
+ * checks.  The stream of the borrower waits for the event `ready`.  The filling stream waits for the
+ * event `done`, which comes behind the work of the borrower.
+ *
+ * Batches that the GPU checks have a second stream, for the checks.  Work on one stream runs in order,
+ * so on the filling stream the link would idle during each check, and during the wait of its kernels
+ * for a free multiprocessor.  On two streams the copies of the next batch run beside it:
+ *
+ *     filling stream   copies 1 | copies 2 | copies 3 | ..        each `|` records `ready` of a slot,
+ *     check stream                check 1  | check 2  | ..        for the first time and for the second
+ *
+ * The check stream waits for the first `ready`: the copies are there.  A check ends with the copy of its
+ * results to the host, and records the second `ready`, for which everybody else waits.  Only the host
+ * slots go back behind the first one.  A slot whose check nobody has looked at may be filled again, after
+ * device_slots_forget() or an error.  Then the filling stream waits for the second `ready`, because the
+ * kernels may still read the slot.  A batch with nothing to check has the first `ready` alone.
  *
  * Only the consumer calls these functions.  It has entered the context for the ones that can
  * fail, except where a function says that this is not needed.
@@ -64,6 +77,7 @@ void device_slots_close(struct device_slots *o, bool inherited)
 	if (!inherited) {
 		cuda_free(o->cuda, o->memory);
 		cuda_stream_drop(o->cuda, o->stream);
+		cuda_stream_drop(o->cuda, o->check_stream);
 	}
 	mem_free(o->slot);
 	mem_free(o->queue);
@@ -72,11 +86,14 @@ void device_slots_close(struct device_slots *o, bool inherited)
 
 int device_slots_finish(struct device_slots *o, bool borrowers, struct shard_error *err)
 {
-	int rc = o->stream ? cuda_stream_finish(o->cuda, o->stream, err) : SHARD_OK;
+	int rc = o->stream ? cuda_stream_finish(o->cuda, o->stream, err) : SHARD_OK, got;
 
+	if (o->check_stream) {
+		got = cuda_stream_finish(o->cuda, o->check_stream, rc ? NULL : err);
+		rc = rc ? rc : got;
+	}
 	for (uint32_t i = 0; borrowers && i < o->slot_count; i++) {
-		int got = o->slot[i].has_done ? cuda_event_finish(o->cuda, o->slot[i].done, rc ? NULL : err) : SHARD_OK;
-
+		got = o->slot[i].has_done ? cuda_event_finish(o->cuda, o->slot[i].done, rc ? NULL : err) : SHARD_OK;
 		rc = rc ? rc : got;
 	}
 	return rc;
@@ -98,12 +115,14 @@ struct device_slot *device_slots_find_free(struct device_slots *o)
 
 int device_slots_begin(struct device_slots *o, struct device_slot *s, struct shard_error *err)
 {
-	int rc;
+	int rc = SHARD_OK;
 
-	if (!s->has_done || s->awaited)
-		return SHARD_OK;
-	rc = cuda_stream_wait(o->cuda, o->stream, s->done, err);
-	s->awaited = !rc;
+	if (s->has_done && !s->awaited) {
+		rc = cuda_stream_wait(o->cuda, o->stream, s->done, err);
+		s->awaited = !rc;
+	}
+	if (!rc && o->check_stream && !s->looked) /* kernels may still read it */
+		rc = cuda_stream_wait(o->cuda, o->stream, s->ready, err);
 	return rc;
 }
 
@@ -123,7 +142,7 @@ void device_slots_push(struct device_slots *o, struct device_slot *s)
 
 void device_slots_forget(struct device_slots *o)
 {
-	/* A slot may still be being filled.  It is filled again behind that, on the same stream. */
+	/* A slot may still be being filled or checked.  device_slots_begin() has it filled again behind that. */
 	for (uint32_t i = 0; i < o->queue_count; i++)
 		o->slot[o->queue[i]].queued = false;
 	o->queue_count = 0;
@@ -176,8 +195,8 @@ int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream,
  * does so for as many batches as the feed has ready and as there are free slots.  So the next
  * batches are on their way while the trainer works on the one that it has.
  *
- * Before a batch that the GPU checks is lent, or a slab is used, the host waits for its copy.  It waits
- * for no other copy.  A second stream waits for each copy, and then a thread of the driver gives the
+ * Before a batch that the GPU checks is lent, or a slab is used, the host waits for its check.  It waits
+ * for no other copy.  A stream of its own waits for each copy, and then a thread of the driver gives the
  * host slot back to the feed.  Else the host only waits while the feed has no batch ready, or while all
  * slots of the feed are being copied.
  */
@@ -369,14 +388,6 @@ void device_copy_await_pins(struct device_copy *d, uint32_t host)
 		pins_has(&d->pins, host, (uint32_t)__builtin_ctz(parts));
 }
 
-/* Give a host slot back to the feed behind an event. */
-static int give_behind(struct device_copy *d, void *event, uint32_t host, struct shard_error *err)
-{
-	int rc = cuda_stream_wait(d->cuda, d->back, event, err);
-
-	return rc ? rc : cuda_stream_call(d->cuda, d->back, give_back, &d->give[host], err);
-}
-
 /*
  * Take the next slot of the feed.  If the GPU checks batches, it may find more rows to repair, and
  * then device_copy_settle() counts them.
@@ -413,14 +424,16 @@ static int send(struct device_copy *d, uint32_t host, uint64_t repaired, struct 
 	rc = device_slots_begin(o, to, &why);
 	if (!rc)
 		rc = copy_groups(d, host, as, &why);
+	if (!rc)
+		rc = device_slots_end(o, to, &why);
+	if (!rc) /* for the copies alone: a check reads only what is on the GPU */
+		rc = cuda_stream_wait(d->cuda, d->back, to->ready, &why);
 	if (!rc && d->check)
 		rc = batch_check_queue(d->check, from, to, &why);
 	if (!rc)
-		rc = device_slots_end(o, to, &why);
-	if (!rc)
-		rc = give_behind(d, to->ready, host, &why);
+		rc = cuda_stream_call(d->cuda, d->back, give_back, &d->give[host], &why);
 	if (rc) {
-		cuda_stream_finish(d->cuda, o->stream, NULL); /* a copy may still read the slot */
+		device_slots_finish(o, false, NULL); /* a copy may still read the one slot, and a check the other */
 		feed_give(d->feed, host);
 		return cursor_fail(&d->feed->cursor, rc, &why, err);
 	}
@@ -496,7 +509,9 @@ int device_copy_give_after(struct device_copy *d, uint32_t host, void *stream, s
 {
 	int rc = cuda_event_record(d->cuda, d->host_done[host], stream, err);
 
-	return rc ? rc : give_behind(d, d->host_done[host], host, err);
+	if (!rc)
+		rc = cuda_stream_wait(d->cuda, d->back, d->host_done[host], err);
+	return rc ? rc : cuda_stream_call(d->cuda, d->back, give_back, &d->give[host], err);
 }
 
 void device_copy_stats(struct device_copy *d, struct shard_loader_stats *out)
@@ -514,7 +529,8 @@ bool device_copy_problem(struct device_copy *d, struct shard_error *out)
 {
 	if (pins_problem(&d->pins, out) || (d->maps && maps_problem(d->maps, out)))
 		return true;
-	if (d->check_why.status)
-		*out = d->check_why;
-	return d->check_why.status != SHARD_OK;
+	if (!d->check_why.status && !d->pieces.why.status)
+		return false;
+	*out = d->check_why.status ? d->check_why : d->pieces.why;
+	return true;
 }

@@ -131,6 +131,11 @@ bool cuda_is_capture(const struct shard_error *err);
 
 /* Make a stream that is independent of the legacy default stream. */
 int cuda_stream_make(const struct cuda_device *d, void **stream, struct shard_error *err);
+/*
+ * The same for short kernels that somebody waits for.  Their blocks go before those of kernels that wait
+ * on other streams, but no kernel that runs is stopped for them.
+ */
+int cuda_stream_make_urgent(const struct cuda_device *d, void **stream, struct shard_error *err);
 void cuda_stream_drop(const struct cuda_device *d, void *stream);
 /* Make `stream` wait for an event, as it was recorded last. */
 int cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err);
@@ -211,7 +216,9 @@ struct cuda_pieces {
 	const void **from;
 	size_t *bytes;
 	size_t count;
-	/* Further streams that share the copies where the driver has no call for many.  NULL: one has all. */
+	bool one_by_one;	/* the driver has no call for many that this GPU can use, or it has refused it */
+	struct shard_error why; /* why it has refused the call; status 0: it has not */
+	/* Further streams that share the copies then.  NULL: one has all. */
 	void *side[CUDA_COPY_STREAMS - 1];
 };
 
@@ -225,12 +232,13 @@ void cuda_pieces_close(const struct cuda_device *d, struct cuda_pieces *p, bool 
 
 /*
  * Queue all of them, in one call where the driver has it (CUDA 12.8), or else in one call each, on
- * several streams.  Measured on an H200 with records of 147 KiB: 50 GB/s in one call, or 26 on one
- * stream.  The copies wait for earlier work on `stream`, and later work on it waits for all.  The
- * arrays may change once this returns, but not the memory at `from`.  After an error some may be
- * queued, and later work waits for those.
+ * several streams.  If the one call is refused, each copy gets its own, from then on.  Measured on
+ * an H200 with records of 147 KiB: 50 GB/s in one call, or 26 on one stream.  The copies wait for
+ * earlier work on `stream`, and later work on it waits for all.  The arrays may change once this
+ * returns, but not the memory at `from`.  After an error some may be queued, and later work waits for
+ * those.
  */
-int cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream, struct shard_error *err);
+int cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *err);
 
 /* ---- kernels.c: kernels, and their text ---- */
 
@@ -334,22 +342,23 @@ uint32_t maps_groups(const struct feed *feed);
 
 struct device_slot {
 	struct slot as; /* its memory is an address of the GPU; the arrays are the host's */
-	void *ready;	/* event: the slot is filled */
+	void *ready;	/* event: the slot is filled, and its check has come back */
 	void *done;	/* event: the borrower is done with the slot */
 	bool has_done;	/* `done` was recorded at least once */
 	bool awaited;	/* the filling stream waits for `done` already */
 	bool queued;	/* the slot is in the queue */
-	/* Of the batch in it, while that is queued: */
+	/* Of the batch in it, or the one before that: */
 	uint64_t repaired; /* its rows that were substituted or masked, as far as is known */
 	bool settled;	   /* it may be lent */
 	bool is_repaired;  /* some of its rows were substituted or masked */
-	bool looked;	   /* by batch_check.c: all of it is sound now, or nothing was left to the GPU */
-	uint32_t check;	   /* likewise: where the check is, until then */
+	bool looked;	   /* all of it is sound now, or nothing was left to the GPU, so no check reads it */
+	uint32_t check;	   /* of batch_check.c: where the check is, until then */
 };
 
 struct device_slots {
 	const struct cuda_device *cuda; /* const after open, as: */
 	void *stream;			/* the filling stream */
+	void *check_stream;		/* made by batch_check_open(); NULL: no slot is checked on the GPU */
 	uint64_t memory;		/* of all slots, an address of the GPU */
 	uint32_t slot_count;		/* 0: not open */
 	struct device_slot *slot;	/* [slot_count] */
@@ -368,7 +377,7 @@ int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, ui
  * entering the context.  Then it only frees memory.
  */
 void device_slots_close(struct device_slots *o, bool inherited);
-/* Wait for the filling stream and, with `borrowers`, for work on slots that were given back. */
+/* Wait for both streams and, with `borrowers`, for work on slots that were given back. */
 int device_slots_finish(struct device_slots *o, bool borrowers, struct shard_error *err);
 
 /* ---- filling ---- */
@@ -421,7 +430,10 @@ void batch_check_close(struct batch_check *c, bool inherited);
  * come back and are good make room.
  */
 bool batch_check_has_room(struct batch_check *c);
-/* The copies of a batch to a device slot are queued: queue its check behind them. */
+/*
+ * The copies of a batch to a device slot are queued, and device_slots_end() was called.  Queue the check of
+ * what is due behind them, and record `ready` again behind that.  After an error wait for both streams.
+ */
 int batch_check_queue(struct batch_check *c, const struct slot *host, struct device_slot *to, struct shard_error *err);
 /*
  * Wait for the check of a batch, and repair its rows.  Then to->repaired is right.  Fails with
@@ -503,7 +515,7 @@ int device_copy_await(struct device_copy *d, struct shard_error *err);
 int device_copy_use_maps(struct device_copy *d, struct shard_error *err);
 /* Wait until it is known whether what is needed of a host slot is page-locked.  Need not be entered. */
 void device_copy_await_pins(struct device_copy *d, uint32_t host);
-/* Why the GPU cannot read all memory by itself.  Returns false if it can. */
+/* Why records take a slower way to the GPU than they could.  Returns false if none does. */
 bool device_copy_problem(struct device_copy *d, struct shard_error *out);
 
 /* Give a host slot back to the feed behind the work that is queued on `stream`. */

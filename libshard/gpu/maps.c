@@ -304,8 +304,12 @@ static enum map_state lock_piece(struct maps *m, struct map_piece *p, uint64_t s
 		return MAP_NONE;
 	}
 	room = in_sequence ? make_room(m, p->bytes, base + first) : reserve(m, p->bytes);
-	if (room)
+	if (room) {
+		/* Else the driver brings one page after the other into the map, while it holds locks of its own. */
+		file_will_need(p->map, p->bytes);
+		file_await(p->map, p->bytes);
 		rc = cuda_pin_map(m->cuda, p->map, p->bytes, &why);
+	}
 	cuda_leave(m->cuda, rc, NULL);
 	if (room && !rc) {
 		/* A page may have been read again since it was hashed; from now on it stays. */

@@ -50,8 +50,9 @@ struct fake_control {
 	/* ---- what goes wrong ---- */
 	/* the nth of these calls from now; 0: none, call NULL: all none */
 	void (*fail)(const char *call, unsigned nth, int result);
-	void (*hide)(const char *call); /* cuGetProcAddress does not know it; NULL: it knows all */
-	void (*break_down)(int result); /* every call says so, and nothing queued runs any more; 0: works again */
+	void (*hide)(const char *call);	  /* cuGetProcAddress does not know it; NULL: it knows all */
+	void (*host_addresses)(int same); /* what devices say of attribute 91; 1 at first */
+	void (*break_down)(int result);	  /* every call says so, and nothing queued runs any more; 0: works again */
 
 	/* ---- what happened ---- */
 	/* successful or not, since reset; of "cu*Synchronize" all of that kind */

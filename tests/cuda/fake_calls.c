@@ -114,6 +114,46 @@ int fake_cuStreamCreate(void **stream, unsigned flags)
 	return call_leave(OK);
 }
 
+/* A priority beyond the range is the nearest one.  Here it is told, and changes nothing. */
+int fake_cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
+{
+	struct stream *s;
+
+	ENTER("cuStreamCreateWithPriority");
+	if (flags > 1)
+		return call_leave(INVALID_VALUE);
+	if (!current_context())
+		return call_leave(INVALID_CONTEXT);
+	s = stream_new(current_context(), !(flags & 1));
+	s->priority = priority > 0 ? 0 : priority < PRIORITY_MOST ? PRIORITY_MOST : priority;
+	*stream = s;
+	return call_leave(OK);
+}
+
+int fake_cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	ENTER("cuCtxGetStreamPriorityRange");
+	if (!current_context())
+		return call_leave(INVALID_CONTEXT);
+	if (least)
+		*least = 0;
+	if (greatest)
+		*greatest = PRIORITY_MOST;
+	return call_leave(OK);
+}
+
+int fake_cuStreamGetPriority(void *stream, int *priority)
+{
+	struct stream *s;
+	int rc;
+
+	ENTER("cuStreamGetPriority");
+	rc = stream_take(stream, &s);
+	if (!rc)
+		*priority = s->priority;
+	return call_leave(rc);
+}
+
 int fake_cuStreamDestroy(void *stream)
 {
 	struct stream *s;

@@ -41,6 +41,9 @@
 	X(cuGraphDestroy, 10000, INT_MAX, (void *graph))                                                   \
 	X(cuStreamGetCtx, 9020, 12050, (void *stream, void **context))                                     \
 	X(cuStreamCreate, 2000, INT_MAX, (void **stream, unsigned flags))                                  \
+	X(cuStreamCreateWithPriority, 5050, INT_MAX, (void **stream, unsigned flags, int priority))        \
+	X(cuCtxGetStreamPriorityRange, 5050, INT_MAX, (int *least, int *greatest))                         \
+	X(cuStreamGetPriority, 5050, INT_MAX, (void *stream, int *priority))                               \
 	X(cuStreamDestroy, 4000, INT_MAX, (void *stream))                                                  \
 	X(cuStreamWaitEvent, 3020, INT_MAX, (void *stream, void *event, unsigned flags))                   \
 	X(cuStreamQuery, 2000, INT_MAX, (void *stream))                                                    \

@@ -304,6 +304,13 @@ static void control_hide(const char *call)
 	pthread_mutex_unlock(&fake.lock);
 }
 
+static void control_host_addresses(int same)
+{
+	pthread_mutex_lock(&fake.lock);
+	fake.has_other_addresses = !same;
+	pthread_mutex_unlock(&fake.lock);
+}
+
 static void control_break_down(int result)
 {
 	pthread_mutex_lock(&fake.lock);
@@ -425,6 +432,7 @@ const struct fake_control fake_control = {
 	.pending = control_pending,
 	.fail = control_fail,
 	.hide = control_hide,
+	.host_addresses = control_host_addresses,
 	.break_down = control_break_down,
 	.count = control_count,
 	.sins = control_sins,

@@ -63,6 +63,9 @@ int fake_cuDeviceGetAttribute(int *out, int attribute, int device)
 	case 76:
 		*out = 6;
 		break;
+	case 91: /* CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM */
+		*out = !fake.has_other_addresses;
+		break;
 	case 97:
 		*out = SHARED_MOST;
 		break;

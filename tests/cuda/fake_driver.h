@@ -52,6 +52,7 @@ enum {
 #define SHARED_BYTES	49152  /* of a block, if a kernel is allowed no more */
 #define SHARED_MOST	101376 /* that it can be allowed: compute capability 8.6 */
 #define MULTIPROCESSORS 8
+#define PRIORITY_MOST	(-5) /* of streams: lower numbers go first, and 0 is usual and last */
 #define MEMORY_BYTES	((size_t)24 << 30)
 
 /* When an event was recorded: shared by the event, and by all that wait for it. */
@@ -103,6 +104,7 @@ struct stream {
 	struct stream *next;
 	struct context *context;
 	bool waits_for_null; /* not CU_STREAM_NON_BLOCKING */
+	int priority;
 	bool is_null, running, dropped;
 	bool captures, capture_is_lost; /* what is queued goes to a graph */
 	int capture_mode;
@@ -152,7 +154,8 @@ struct fake {
 	pthread_cond_t change; /* with lock: work came, work is done, or how it runs has changed */
 	_Atomic pid_t pid;     /* that called cuInit; 0: nobody */
 	bool has_threads, held;
-	int broken; /* result of every call; 0: none */
+	int broken;		  /* result of every call; 0: none */
+	bool has_other_addresses; /* a device reads page-locked memory by other addresses than the host */
 	uint64_t random, number;
 	unsigned late_us, pending, graphs;
 	struct context *contexts, *primary[DEVICES];

@@ -377,6 +377,8 @@ int fake_cuMemcpyBatchAsync(uint64_t *to, uint64_t *from, size_t *bytes, size_t 
 	ENTER("cuMemcpyBatchAsync");
 	*failed = SIZE_MAX;
 	rc = is_malformed(count, attributes, firsts, attribute_count, stream) ? INVALID_VALUE : stream_take(stream, &s);
+	if (!rc && fake.has_other_addresses) /* these name nothing there */
+		rc = INVALID_VALUE;
 	if (!rc && s->captures)
 		rc = CAPTURE_UNSUPPORTED;
 	if (rc)

@@ -16,9 +16,9 @@ static bool dawdles;	     /* a GPU that has not finished, whenever it is asked *
 static bool gives_no_answer; /* a driver that fails, whenever it is asked */
 
 /* That checks make, each of which a test lets fail. */
-static const char *const check_calls[] = {"cuMemcpyHtoDAsync",	"cuMemcpyBatchAsync", "cuLaunchKernel",
-					  "cuMemcpyDtoHAsync",	"cuEventQuery",	      "cuEventSynchronize",
-					  "cuStreamSynchronize"};
+static const char *const check_calls[] = {
+	"cuMemcpyHtoDAsync",  "cuMemcpyBatchAsync",  "cuLaunchKernel",	  "cuMemcpyDtoHAsync", "cuEventQuery",
+	"cuEventSynchronize", "cuStreamSynchronize", "cuStreamWaitEvent", "cuEventRecord",     "cuLaunchHostFunc"};
 
 uint64_t __wrap_cuda_map_least_bytes(void);
 int __real_cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *e);
@@ -63,6 +63,8 @@ static atomic_uint launch_count, damaged_count; /* since be_strange(): launches,
 static unsigned strange_first, strange_end;	/* launches, counted from 1, of which: */
 static enum { FLIPS, LOST, SAYS_SOUND } strange;
 static uint32_t flipped_row;
+static atomic_uint held_launch; /* this launch and later ones wait until it is 0 again; 0: none waits */
+static atomic_bool launch_waits;
 
 static inline void count_damaged(const struct check_call *call)
 {
@@ -83,6 +85,8 @@ static inline void twin_strange(const struct fake_kernel_call *c)
 	uint8_t *from;
 
 	memcpy(&call, c->arguments[0], sizeof(call));
+	for (; atomic_load(&held_launch) && nth >= atomic_load(&held_launch); usleep(100))
+		atomic_store(&launch_waits, true);
 	if (nth < strange_first || nth >= strange_end) {
 		twin_check(c);
 		count_damaged(&call);
@@ -110,6 +114,8 @@ static inline void be_strange(int how, unsigned first, unsigned end, uint32_t ro
 	flipped_row = row;
 	atomic_store(&launch_count, 0);
 	atomic_store(&damaged_count, 0);
+	atomic_store(&held_launch, 0);
+	atomic_store(&launch_waits, false);
 }
 
 /* Behind training_open(). */

@@ -198,6 +198,43 @@ TEST(copies_over_several_streams_keep_their_place)
 	close_scene(&s);
 }
 
+/* What only the call for many refuses works one by one.  What each call refuses is an error. */
+TEST(many_copies_that_are_refused_are_made_one_by_one)
+{
+	static const unsigned also_fails[] = {0, 1, PIECES};
+
+	for (size_t i = 0; i < COUNT(also_fails); i++) {
+		struct scene s;
+		int rc;
+
+		STORY("and copy %u", also_fails[i]);
+		trainer_open();
+		open_scene(&s);
+		fake->reset();
+		fake->fail("cuMemcpyBatchAsync", 1, 700);
+		fake->fail("cuMemcpyHtoDAsync", also_fails[i], 700);
+		rc = cuda_copy_pieces(s.d, &s.p, s.stream, &err);
+		fake->fail(NULL, 0, 0);
+		SOUND(cuda_stream_finish(s.d, s.stream, &err));
+		CHECK_EQ(rc, also_fails[i] ? SHARD_E_DEVICE : SHARD_OK);
+		CHECK_EQ(s.p.one_by_one, !rc);
+		CHECK_EQ(s.p.why.status, rc ? SHARD_OK : SHARD_E_DEVICE);
+		CHECK_EQ(s.p.side[SIDES - 1] != NULL, !rc);
+		if (rc) {
+			CHECK_EQ(err.os_code, 700);
+		} else {
+			CHECK(strstr(s.p.why.message,
+				     "(a batch of 5 copies to the device: CUDA_ERROR_ILLEGAL_ADDRESS"));
+			for (unsigned k = 0; k < PIECES; k++)
+				CHECK_MEM(fake->at(s.p.to[k]), s.p.from[k], PIECE_BYTES - k);
+		}
+		SOUND(cuda_copy_pieces(s.d, &s.p, s.stream, &err));
+		SOUND(cuda_stream_finish(s.d, s.stream, &err));
+		CHECK_EQ(fake->count("cuMemcpyBatchAsync"), rc ? 2 : 1);
+		close_scene(&s);
+	}
+}
+
 /* Whatever fails: when the stream is finished, no copy reads a piece or writes to the block any more. */
 TEST(after_an_error_no_copy_is_left_behind)
 {
@@ -453,6 +490,21 @@ static int do_stream(struct things *t)
 		cuda_stream_drop(t->d, made);
 	return rc;
 }
+static int do_urgent(struct things *t)
+{
+	int rc, least, greatest, priority;
+	void *made;
+
+	rc = cuda_stream_make_urgent(t->d, &made, &err);
+	if (rc)
+		return rc;
+	CU_OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+	CU_OK(cu.cuStreamGetPriority(made, &priority));
+	CHECK(greatest < least); /* lower numbers go first */
+	CHECK_EQ(priority, greatest);
+	cuda_stream_drop(t->d, made);
+	return rc;
+}
 static int do_event(struct things *t)
 {
 	void *made;
@@ -513,15 +565,6 @@ static int do_pin_map(struct things *t)
 		cuda_unpin(t->d, t->map);
 	return rc;
 }
-static int do_pieces(struct things *t)
-{
-	struct cuda_pieces p = {.to = (uint64_t[]){t->memory, t->memory + 8},
-				.from = (const void *[]){host[0], host[0]},
-				.bytes = (size_t[]){8, 8},
-				.count = 2};
-
-	return cuda_copy_pieces(t->d, &p, t->stream, &err);
-}
 static int do_copy(struct things *t)
 {
 	return cuda_copy_in(t->d, t->memory, host, sizeof(host[0]), t->stream, &err);
@@ -535,6 +578,8 @@ TEST(what_the_driver_refuses_is_told_with_its_name)
 	} rows[] = {{do_enter, "cuCtxPushCurrent", "cuCtxPushCurrent: "},
 		    {do_leave, "cuCtxPopCurrent", "cuCtxPopCurrent: "},
 		    {do_stream, "cuStreamCreate", "cuStreamCreate: "},
+		    {do_urgent, "cuCtxGetStreamPriorityRange", "cuCtxGetStreamPriorityRange: "},
+		    {do_urgent, "cuStreamCreateWithPriority", "cuStreamCreateWithPriority: "},
 		    {do_event, "cuEventCreate", "cuEventCreate: "},
 		    {do_wait, "cuStreamWaitEvent", "cuStreamWaitEvent, stream 0x"},
 		    {do_call, "cuLaunchHostFunc", "cuLaunchHostFunc: "},
@@ -545,7 +590,6 @@ TEST(what_the_driver_refuses_is_told_with_its_name)
 		    {do_alloc, "cuMemAlloc", "cuMemAlloc of 1.5 MiB: "},
 		    {do_pin, "cuMemHostRegister", "cuMemHostRegister of 0.0 MiB: "},
 		    {do_pin_map, "cuMemHostRegister", "cuMemHostRegister of 0.0 MiB of a file, read-only: "},
-		    {do_pieces, "cuMemcpyBatchAsync", "a batch of 2 copies to the device: "},
 		    {do_copy, "cuMemcpyHtoDAsync", "copy of 0.0 MiB to the device: "}};
 	static const char name[] = "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)";
 	struct things t = {.map = trainer_map_file(sizeof(host[2]), PROT_READ, MAP_SHARED)};

@@ -54,10 +54,11 @@ int __real_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *pa
 			 struct shard_error *e);
 int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *path, const void **out,
 			 struct shard_error *e);
-int __real_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
-			    struct shard_error *e);
-int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
-			    struct shard_error *e);
+int __real_cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *e);
+int __wrap_cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *e);
+
+static bool counts_pages; /* of maps that are to be page-locked: */
+static atomic_uint pages_there, pages_missing;
 
 void __real_file_unmap(const void *map, uint64_t bytes);
 void __wrap_file_unmap(const void *map, uint64_t bytes);
@@ -154,10 +155,27 @@ void __wrap_cuda_unpin(const struct cuda_device *d, const void *memory)
 	pthread_mutex_unlock(&kept_lock);
 }
 
+/* The kernel says of each page of a process whether touching it is free of a fault. */
+static void count_pages(const void *map, uint64_t bytes)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry;
+
+	CHECK(fd >= 0);
+	for (uint64_t at = 0; at < bytes; at += 4096) {
+		CHECK_EQ(pread(fd, &entry, sizeof(entry), (off_t)(((uintptr_t)map + at) / 4096 * sizeof(entry))),
+			 sizeof(entry));
+		atomic_fetch_add(entry >> 63 ? &pages_there : &pages_missing, 1);
+	}
+	close(fd);
+}
+
 int __wrap_cuda_pin_map(const struct cuda_device *d, const void *map, uint64_t bytes, struct shard_error *e)
 {
 	int rc;
 
+	if (counts_pages)
+		count_pages(map, bytes);
 	if (atomic_fetch_add(&pin_count, 1) + 1 == atomic_load(&pin_fails))
 		return cuda_refused(d->api, pin_result, e, "cuMemHostRegister");
 	rc = __real_cuda_pin_map(d, map, bytes, e);
@@ -175,8 +193,7 @@ int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *pa
 	return SHARD_OK;
 }
 
-int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
-			    struct shard_error *e)
+int __wrap_cuda_copy_pieces(const struct cuda_device *d, struct cuda_pieces *p, void *stream, struct shard_error *e)
 {
 	struct deaf_device deaf;
 
@@ -419,6 +436,70 @@ TEST(without_the_call_for_many_copies)
 		}
 		CHECK_EQ(child_end(pid), 0);
 	}
+}
+
+/* Once, or each time; what comes behind it is another matter. */
+TEST(a_driver_that_refuses_many_copies_gets_them_one_by_one)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (unsigned nth = 1; nth <= 3; nth++) {
+		STORY("the %uth call", nth);
+		open_maps(&t, nines(), nth);
+		fake->reset();
+		fake->fail("cuMemcpyBatchAsync", nth, 801);
+		train(&t, 12 * 6, 1);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		CHECK_EQ(fake->count("cuMemcpyBatchAsync"), nth); /* it is not asked again */
+		CHECK_OK(shard_loader_pin_problem(t.l, &err));
+		CHECK_EQ(err.status, SHARD_E_DEVICE);
+		CHECK_EQ(err.os_code, 801);
+		CHECK(strstr(err.message, "the GPU driver has refused a call with many copies (a batch of "));
+		fake->fail(NULL, 0, 0);
+		close_maps(&t);
+	}
+}
+
+/* Such a GPU would not find page-locked memory at the addresses of a batch. */
+TEST(a_gpu_with_other_addresses_gets_copies_one_by_one)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (int same = 0; same < 2; same++) {
+		STORY("%s addresses", same ? "the same" : "other");
+		fake = fake_find();
+		fake->host_addresses(same);
+		open_maps(&t, nines(), 1);
+		fake->reset();
+		train(&t, 12 * 6, 1);
+		train_give_all(&t);
+		CHECK_SOUND_TRAINING();
+		CHECK_EQ(fake->count("cuMemcpyBatchAsync") > 0, same);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_END);
+		close_maps(&t);
+	}
+}
+
+TEST(pages_are_in_a_map_before_it_is_page_locked)
+{
+	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct training t;
+
+	if (madvise(page, 4096, 22)) /* MADV_POPULATE_READ */
+		SKIP("Linux is older than 5.14");
+	CHECK_EQ(munmap(page, 4096), 0);
+	open_pieces(40);
+	counts_pages = true;
+	open_maps(&t, nines(), 0);
+	train(&t, 12 * 4, 1);
+	train_give_all(&t);
+	close_maps(&t);
+	counts_pages = false;
+	CHECK(atomic_load(&pages_there) > 0);
+	CHECK_EQ(atomic_load(&pages_missing), 0);
 }
 
 TEST(records_come_out_of_the_page_cache)
