@@ -246,6 +246,15 @@ def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], 
     return tuple(shape), value
 
 
+def field_of_lists(name: str, dtype: str, column: Sequence[Any]) -> Field | None:
+    """The field of a column of lists of numbers, whose source says their dtype; None if the first row does not show a shape."""
+    try:
+        shape, leaf = _nested_shape(name, column[0], 0) if len(column) else ((), None)
+    except RecordError:  # infer() says so again
+        return None
+    return with_meaning(name, dtype, shape) if isinstance(leaf, (bool, int, float)) else None
+
+
 def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     """The field that a value, or a column of them, would fit.  RecordError if none can be told."""
     if isinstance(value, Stored) and rows and (dtype := dtype_name(value.dtype or "")):

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from ._description import Field
 from ._errors import ArgumentError, MismatchError
 from ._options import show, stack_level
-from ._schema import SchemaLike, dtype_name, parse
+from ._schema import SchemaLike, dtype_name, field_of_lists, parse
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
 
 _LINE = "columns "
+_ARROW_NUMBERS = {"halffloat": "float16", "float": "float32", "double": "float64", "Boolean": "bool"}
 _FILE_TYPES = ("binary", "large_binary", "fixed_size_binary", "struct<bytes: ", "struct({'bytes':", "object")
 
 
@@ -185,6 +186,21 @@ def warn_of_names(name: str, count: int, label: str | None) -> None:
     )
 
 
+def _dtype_of(table: Any, place: int) -> Any:
+    kind = module_of(table)
+    return table.dtypes.iloc[place] if kind == "pandas" else table.dtypes[place] if kind == "polars" else _type_of(table, place)
+
+
+def _item_dtype(dtype: Any) -> str | None:
+    """Of a column of lists: the dtype of their numbers, which lists of Python do not tell."""
+    inner = getattr(dtype, "pyarrow_dtype", dtype)
+    if not str(inner).lower().startswith(("list", "large_list")):
+        return None
+    while (item := getattr(inner, "inner", None) or getattr(getattr(inner, "value_field", None), "type", None)) is not None:
+        inner = item
+    return dtype_name(_ARROW_NUMBERS.get(str(inner), str(inner).lower()))
+
+
 def _type_of(table: Any, place: int) -> Any:
     """Of a column of Arrow, which has an attribute ``ordered`` if it is a dictionary."""
     return table.schema.types[place] if module_of(table) == "pyarrow" else None
@@ -278,11 +294,15 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
         dtype = dtype_name(getattr(values, "dtype", None) or "")
         if schema is None and wanted is not None and name in told and dtype not in (None, told[name].dtype):
             wanted[name] = replace(told[name], dtype=dtype)  # another column has been put into its place
+        item = _item_dtype(_dtype_of(table, place))
+        of_lists = field_of_lists(name, item, values) if item and name != is_key else None
+        if wanted is not None and name in wanted and wanted[name] is None:
+            wanted[name] = of_lists
         if name == is_key or wanted is not None:
             continue
         if dtype and getattr(values, "ndim", 0) == 1 and name != label:
             numbers.setdefault(dtype, []).append(name)
-        fields[name] = Field(name, "int64", (), semantic="label") if name == label and found is not None else None
+        fields[name] = Field(name, "int64", (), semantic="label") if name == label and found is not None else of_lists
     stacked = {dtype: group for dtype, group in numbers.items() if len(group) > 1}
     for dtype, group in stacked.items():
         if dtype in names:  # or column(dtype) would be either
@@ -389,6 +409,23 @@ def _of_polars(table: Any, place: int, name: str) -> _Column:
     _refuse_dtype(name, dtype)
 
 
+def _flat(column: Any) -> list[tuple[list[int], Any]]:
+    """A column of lists of a fixed size, in which each level is without the lists of the one before; with the shape so far."""
+    parts = column.combine_chunks() if hasattr(column, "chunks") else column
+    levels, shape = [], [len(column)]
+    while hasattr(parts.type, "list_size") and parts.type.list_size > 0:
+        shape.append(parts.type.list_size)
+        parts = parts.flatten()
+        levels.append(([*shape], parts))
+    return levels or [(shape, parts)]
+
+
+def missing_items(column: Any) -> tuple[int, int]:
+    """Of lists of a fixed size, how many of their items are null, and how many there are."""
+    levels = _flat(column)
+    return next(((parts.null_count, len(parts)) for _, parts in levels if parts.null_count), (0, len(levels[-1][1])))
+
+
 def arrow_column(table: Any, place: int, name: str) -> _Column:
     column = table.column(place)
     dtype = column.type
@@ -404,12 +441,8 @@ def arrow_column(table: Any, place: int, name: str) -> _Column:
     if text in ("bool", "halffloat", "float", "double") or text.startswith(("int", "uint")):
         return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), None
     if text.startswith("fixed_size_list"):
-        parts = column.combine_chunks() if hasattr(column, "chunks") else column
-        shape = [len(column)]
-        while hasattr(parts.type, "list_size") and parts.type.list_size > 0:
-            shape.append(parts.type.list_size)
-            parts = parts.flatten()
-            refuse_nulls(name, dtype, parts.null_count, len(parts))
+        refuse_nulls(name, dtype, *missing_items(column))
+        shape, parts = _flat(column)[-1]
         return parts.to_numpy(zero_copy_only=False).reshape(shape), None
     if text in ("string", "large_string", "string_view", "binary", "large_binary") or text.startswith(
         ("list", "large_list", "fixed_size_binary")

@@ -184,6 +184,39 @@ class Tables(unittest.TestCase):
             ds = self.pack(make({"a": lists}), {"a": "int64[<=2]"})
             self.assertEqual([ds[i]["a"].tolist() for i in range(3)], lists)
 
+    def test_lists_keep_the_dtype_that_their_column_declares(self):
+        kinds = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64(), "int8": pa.int8(), "int32": pa.int32(),
+                 "uint16": pa.uint16(), "uint64": pa.uint64(), "bool": pa.bool_()}  # fmt: skip
+        for dtype, kind in kinds.items():
+            rows = np.array([[1, 0], [0, 1], [1, 1]]).astype(dtype)
+            if dtype == "uint64":
+                rows[1, 1] = 2**64 - 1
+            flat = pa.array([*rows], pa.list_(kind))
+            nested = pa.array([[row, row, row] for row in rows], pa.list_(pa.large_list(kind)))
+            for column, shape in (flat, (2,)), (nested, (3, 2)):
+                of, lists, table = column.type, column.to_pylist(), pa.table({"a": column})
+                frame = pd.DataFrame({"a": pd.Series(column, dtype=pd.ArrowDtype(of))})
+                sources = [table, frame, *self.written(table, 2), *([] if dtype == "float16" else [pl.from_arrow(table)])]
+                for source in sources:
+                    for schema in None, {"a": None}:
+                        with self.subTest(dtype=dtype, of=type(source).__name__, schema=schema):
+                            ds = self.pack(source, schema)
+                            self.assertEqual((ds.schema["a"].dtype, ds.schema["a"].shape), (dtype, shape))
+                            self.assertEqual(ds.column("a").tolist(), lists)
+                if dtype == "int32":
+                    self.assertEqual(self.pack(frame, {"a": ("float64", shape)}).schema["a"].dtype, "float64")
+        ragged = pa.table({"a": pa.array([[0.25, 1], [0.5]], pa.list_(pa.float32())), "label": [0, 1]})
+        self.refuse(ragged, "record 1, field 'a'", error=libshard.RecordError)
+        self.assertEqual([row["a"].tolist() for row in self.pack(ragged, {"a": "float32[<=2]"})], [[0.25, 1], [0.5]])
+        tokens = pa.table({"tokens": pa.array([[1, 2], [3, 4]], pa.list_(pa.int32()))})
+        self.assertEqual((self.pack(tokens).schema["tokens"].dtype, self.pack(tokens).schema["tokens"].semantic), ("int32", "tokens"))
+
+    def test_items_that_are_missing_are_counted_in_all_groups_of_rows(self):
+        rows = [[i, None if i % 2 else 1, 2] for i in range(20)]
+        table = pa.table({"a": pa.array(rows, pa.list_(pa.float32(), 3))})
+        for source in table, *self.written(table, 7):
+            self.refuse(source, r"column 'a' \(fixed_size_list.*: 10 of 60 values are missing")
+
     def test_names(self):
         self.refuse(pd.DataFrame([[1, 2]], columns=["a", "a"]), "the DataFrame has several columns 'a'")
         self.assertEqual(self.pack(pd.DataFrame(np.ones((2, 30)))).columns["float64"][29], "29")
