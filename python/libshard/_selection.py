@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import operator
+import sys
+import warnings
 from array import array
 from collections.abc import Set
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from . import _core, _frameworks
@@ -22,6 +25,7 @@ from ._options import (
     public,
     refuse_option,
     show,
+    stack_level,
     whole,
 )
 
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 _NOT_OF_SPLIT = {  # of other libraries, what is here instead
     "shuffle": "ds.select(range(n)) and ds.select(range(n, len(ds))) are parts in the order of the dataset",
     "stratify": "split the records of each class: parts = [ds.where(label=k).split(0.8) for k in ds.classes]; "
-    "ds.select([number for p in parts for number in p[0].records]) is the first part of all",
+    "ds.select(sorted(number for p in parts for number in p[0].records)) is the first part of all",
     "generator": "seed= decides the order",
     "random_state": "seed= decides the order",
     "test_size": "ds.split(0.8) gives a part of 0.8 and the rest",
@@ -114,9 +118,10 @@ class Selectable(Hinting):
     def select(self, records: Iterable[SupportsIndex]) -> Selection:
         """Those with these numbers, of the dataset in either case: a :class:`Selection`.
 
-        Each once, in any order.  Numbers below 0 are refused.  Arrays of integers are taken as they
-        are, however long.  An array or a list of bools is a mask with one for each record of the
-        dataset.
+        A selection has each record once, in the order of the dataset, whatever the order of the
+        numbers: if they are not ascending, a warning says so.  ``ds[[5, 3, 8]]`` gives records in the
+        order of a list.  Numbers below 0 are refused.  Arrays of integers are taken as they are,
+        however long.  An array or a list of bools is a mask with one for each record of the dataset.
         """
         dataset, of = self._source()
         values = _buffer(records)
@@ -124,6 +129,8 @@ class Selectable(Hinting):
             chosen = _core.Selection.of_mask(dataset, None, values)
         else:
             chosen = _core.Selection.of_records(dataset, values)
+            if not isinstance(records, Set):  # which has no order
+                _warn_of_order(values)
         if of is not None:
             count, which = chosen.outside(of)
             if count:
@@ -415,6 +422,24 @@ def _buffer(records: Iterable[SupportsIndex]) -> memoryview | array[int]:
     if view.format == "?" or view.format in _NUMBERS:
         return view if view.c_contiguous else memoryview(view.tobytes()).cast(view.format)
     return _numbers("records", records)  # such as those of another byte order
+
+
+def _warn_of_order(numbers: memoryview | array[int]) -> None:
+    """Elsewhere a subset has the order of its numbers, so someone may rely on that."""
+    numpy: Any = sys.modules.get("numpy")  # an array that is long comes from it
+    if numpy is not None:
+        given = numpy.asarray(numbers)
+        is_ascending = bool((given[1:] >= given[:-1]).all())
+    else:
+        is_ascending = all(a <= b for a, b in pairwise(numbers))
+    if not is_ascending:
+        few = show(list(numbers[:3]))
+        warnings.warn(
+            f"select(): a selection is in the order of the dataset, and the numbers, which begin with {few}, are not ascending; "
+            f"ds[{few if len(numbers) < 4 else 'numbers'}] has records in their order, and select(sorted(numbers)) is the same "
+            "selection without this warning",
+            stacklevel=stack_level(),
+        )
 
 
 def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:

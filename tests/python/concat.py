@@ -148,7 +148,7 @@ class Concatenations(unittest.TestCase):
     def test_parts_that_are_selections(self):
         """Numbers are those of the whole parts, as batches of a selection have it."""
         a, b, _, d, e = self.parts
-        both = d.where(label=0) + a + e.select([3, 16, 5]) + b + d
+        both = d.where(label=0) + a + e.select([3, 5, 16]) + b + d
         want = [*d, *a, *e, *b, *d]
         numbers = [*d.where(label=0).records.tolist(), *range(53, 84), *(84 + n for n in (3, 5, 16)), *range(101, 156)]
         self.assertEqual(len(both), len(numbers))
