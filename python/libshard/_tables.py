@@ -15,6 +15,7 @@ import re
 import warnings
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ._description import Field
@@ -258,6 +259,7 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
                 f"{what} is not one of its columns, and would be lost",
                 "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
             )
+        _warn_of_index(table)
     told, told_columns, told_classes = _told(table)
     if wanted is None and told:
         wanted = {name: told.get(name) for name in names if name != key}
@@ -319,6 +321,19 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
     again = {name: told_columns[name] for name in columns if name in told_columns and name != is_key}
     again = {name: group for name, group in again.items() if getattr(columns[name], "shape", ())[1:] == (len(group),)}
     return Packed(columns, wanted if wanted is not None else fields, classes, names_as_lines({**again, **stacked}))
+
+
+def _warn_of_index(frame: Any) -> None:
+    """Whole numbers without a name may be ids, and are the numbers of rows in a larger frame after a choice of rows."""
+    pandas = import_module("pandas")
+    if isinstance(frame.index, pandas.RangeIndex) or frame.index.equals(pandas.RangeIndex(len(frame))):
+        return
+    first = frame.index[:3].tolist()
+    warnings.warn(
+        f"the DataFrame's index, which begins with {show(first)}, is not one of its columns, and is left out; "
+        "frame.reset_index(names='row') makes it the column 'row', and frame.reset_index(drop=True) says that it is not wanted",
+        stacklevel=stack_level(),
+    )
 
 
 def named_label(wanted: Mapping[str, Field | None]) -> str | None:
