@@ -259,6 +259,8 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     """The field that a value, or a column of them, would fit.  RecordError if none can be told."""
     if isinstance(value, Stored) and rows and (dtype := dtype_name(value.dtype or "")):
         return with_meaning(name, dtype, value.shape[1:])
+    if isinstance(value, range) and rows:
+        return with_meaning(name, "int64", ())
     shape, leaf = _nested_shape(name, value, record)
     if isinstance(leaf, (str, bytes)):
         kind = "text" if isinstance(leaf, str) else "bytes"

@@ -95,7 +95,8 @@ class Selectable(Hinting):
         """The records as a ``pyarrow.Table``.
 
         ``fields``: the names of those that are wanted; by default those of at most 1,024 bytes that
-        are not images.  The schema's metadata has the names of the others, as ``libshard.left_out``.
+        are not images.  A warning names the others that are not images, and the schema's metadata
+        has the names of all others, as ``libshard.left_out``.
         ``key`` has the keys, if there are some.  Arrays are lists of lists, and
         images are PNG.  All of it is read to memory: ``libshard.export(ds, "out.parquet")`` is for
         more.
@@ -108,7 +109,8 @@ class Selectable(Hinting):
     def to_pandas(self, fields: Iterable[str] | None = None) -> Any:
         """The records as a ``pandas.DataFrame``, with the columns of :meth:`to_arrow`.
 
-        ``frame.attrs["left_out"]`` has the names of fields that are not there because they are large.
+        ``frame.attrs["left_out"]`` has the names of fields that are not there because they are large
+        or images; a warning names those that are not images.
         """
         from ._export import frame_of
 

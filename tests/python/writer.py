@@ -439,6 +439,11 @@ class Sources(Case):
         # A schema is read once, so it may be an iterator.
         self.assertEqual(libshard.pack(ds, (f for f in ds.schema), "drawn").id, libshard.open("same").id)
 
+    def test_a_range_is_a_column_of_numbers(self):
+        for schema in None, {"x": None}, {"x": "int64"}:
+            ds = libshard.pack({"x": range(3)}, schema, "range", replace=True)
+            self.assertEqual((ds.schema["x"].dtype, ds.column("x").tolist()), ("int64", [0, 1, 2]))
+
     def test_names_of_columns_of_a_source_of_ours(self):
         rows = {"x": np.arange(6.0).reshape(3, 2), "y": np.arange(3)}
         a = libshard.pack(rows, None, "named_a", provenance='columns x ["p", "q"]\n')

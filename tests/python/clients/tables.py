@@ -249,8 +249,14 @@ class Tables(unittest.TestCase):
         for index, what in (["a", "b"], "str"), (pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), "object"), ([0.5, 1], "float64"):
             self.refuse(pd.DataFrame({"x": [1, 2]}, index), f"the DataFrame's index of {what} is not one of its columns.*reset_index")
             self.assertEqual(len(self.pack(pd.DataFrame({"x": [1, 2]}, index), {"x": None})), 2)
-        for index in [7, 7], [1, 0]:  # of rows that were chosen or shuffled
+        for index in [7, 7], [1, 0], pd.Index([1001, 57], dtype="Int64"):  # ids, or of rows that were chosen or shuffled
+            with self.assertWarnsRegex(UserWarning, r"index, which begins with \[\d+, \d+\], is not one of .*names='row'"):
+                self.assertEqual(self.pack(pd.DataFrame({"x": [1, 2]}, index)).column("x").tolist(), [1, 2])
+            self.assertEqual(len(self.pack(pd.DataFrame({"x": [1, 2]}, index), {"x": None})), 2)
+        for index in range(5, 7), [0, 1], pd.RangeIndex(4, 0, -2):
             self.assertEqual(self.pack(pd.DataFrame({"x": [1, 2]}, index)).column("x").tolist(), [1, 2])
+        kept = pd.DataFrame({"x": [1.0, 2.0]}, [1001, 57]).reset_index(names="row")
+        self.assertEqual(self.pack(kept).column("row").tolist(), [1001, 57])
         frame = pd.DataFrame({"id": ["p", "q"], "a": [1.0, 2.0]}).set_index("id")
         self.refuse(frame, "the DataFrame's index 'id' is not one of its columns.*reset_index")
         self.assertEqual(self.pack(frame.reset_index(), key="id").index_of("q"), 1)
@@ -497,6 +503,16 @@ class Tables(unittest.TestCase):
         self.assertEqual(changed.column("half").tolist(), exact.to_pylist())
         keyed = pyarrow.parquet.read_table("2.parquet")
         self.assertIn("key", self.pack(keyed).schema)  # nothing is left out without a word
+
+    def test_large_fields_are_not_left_out_without_a_word(self):
+        ds = self.pack({"emb": np.zeros((3, 257), "f4"), "y": [1, 2, 3], "image": np.zeros((3, 40, 40, 3), "u1")})
+        for call in ds.to_pandas, ds.to_arrow, ds.select([1, 2]).to_pandas:
+            with self.assertWarnsRegex(UserWarning, r"leave out fields of more than 1,024 bytes, here 'emb'; .*\['y', 'emb'\]") as told:
+                call()
+            self.assertEqual(told.filename, __file__)
+            self.assertEqual(len(call(["y", "emb"])), 3 if call.__self__ is ds else 2)
+        few = self.pack({"emb": np.zeros((3, 256), "f4"), "image": np.zeros((3, 40, 40, 3), "u1")})
+        self.assertEqual((list(few.to_pandas()), few.to_pandas().attrs["left_out"]), (["emb"], ["image"]))
 
     def test_class_names_of_hugging_face(self):
         features = {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}
