@@ -478,7 +478,14 @@ def names_as_lines(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def column_names(dataset: Dataset) -> dict[str, list[str]]:
-    """Of each field that was stacked: the names of its columns, which all shards must agree on."""
+    """Of each field that was stacked: the names of its columns, which all shards must agree on.
+
+    Of a concatenation, those of fields for which all parts have them: that they are the same was checked when it was made.
+    """
+    parts = {id(part): part for part in getattr(dataset, "parts", ())}
+    if parts:
+        first, *others = (column_names(part) for part in parts.values())
+        return {field: names for field, names in first.items() if all(field in other for other in others)}
     found: dict[str, list[str]] | None = None
     for shard in range(dataset.shard_count):
         here = _names_in(dataset, shard)

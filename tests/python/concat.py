@@ -344,6 +344,11 @@ class Concatenations(unittest.TestCase):
         with self.assertRaisesRegex(libshard.MismatchError, words):
             libshard.concat([(tables[3] + tables[0]).select([4]), tables[1]])
         self.assertEqual((len(tables[0] + tables[2]), len(tables[0] + tables[3])), (6, 6))
+        for parts, names in ([0, 2], {"x": ["a", "b"]}), ([0, 3], {}), ([3, 0], {}):
+            both = libshard.concat([tables[i] for i in parts])
+            self.assertEqual(both.dataset.columns, names)
+            with self.assertRaisesRegex(libshard.ArgumentError, "field 'z' is not in"):
+                both.column("z")
         mixed = libshard.mix([tables[0], tables[2], tables[1].select([1])])
         with self.assertRaisesRegex(libshard.MismatchError, words):
             libshard.Loader(mixed, 1)
