@@ -23,6 +23,7 @@ from ._errors import ArgumentError, ExistsError, of_system
 from ._options import as_names, as_path, public, show, stack_level, whole
 from ._pack import _Progress
 from ._selection import Selection
+from ._tables import of_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -158,7 +159,8 @@ def _fields(dataset: Dataset, names: Iterable[str] | None) -> list[Field]:
     for name in chosen:
         if name not in there:
             raise ArgumentError(
-                f"fields: {show(name)} is not a field that is exported; there are {', '.join(there)}", "bad argument"
+                f"fields: {show(name)} is not a field that is exported; there are {', '.join(there)}{of_stack(dataset, name)}",
+                "bad argument",
             )
     if not chosen:
         raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from . import _core
 from ._description import Field, Schema
 from ._errors import ArgumentError, RecordError
-from ._options import show, whole
+from ._options import show, stack_level, whole
 
 if TYPE_CHECKING:
     from ._types import FieldKind, FieldLayout, Semantic
@@ -272,6 +273,12 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
                 "with None for fields to take from the record"
                 + ("; if it is the name of a class, give all names, as classes=['cat', 'dog']" if is_label else ""),
                 "bad argument",
+            )
+        if name == "label" and kind == "text":
+            warnings.warn(
+                "field 'label' is packed as text, and the label of most training is the number of a class: classes=[...], with all "
+                "names in their order, makes it one; {'label': 'text[<=200]'} in the schema says that text is meant",
+                stacklevel=stack_level(),
             )
         most = max((len(v.encode() if isinstance(v, str) else v) for v in value), default=0)
         return Field(name, "uint8", (max(most, 1),), "string", "none", "text" if kind == "text" else "none")

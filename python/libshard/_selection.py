@@ -29,6 +29,8 @@ from ._options import (
     whole,
 )
 
+from ._tables import of_stack
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Never, TypeAlias
@@ -310,12 +312,23 @@ def column_of(dataset: Dataset, field: str, of: _core.Selection | None = None) -
                 column: Array = _core.Selection.column(dataset, of, wide)[:, names.index(name)]
                 return column
         _refuse_absent(dataset, name)
+    if dataset.schema[name].kind == "string":
+        _refuse_text(dataset, name)
     return _core.Selection.column(dataset, of, name)
+
+
+def _refuse_text(dataset: Dataset, name: str, wanted: str | None = None) -> NoReturn:
+    said = (
+        f"field {show(name)} of {dataset.path} is text or bytes of any length, and not a column of numbers; "
+        f"`shardcat select DIR --where {name}={'VALUE' if wanted is None else wanted} -o FILE` and ds.load_selection(FILE) choose "
+        f"records by it, split(by={name!r}) keeps equal ones together, and to_arrow([{name!r}]) has all of them"
+    )
+    raise ArgumentError(said, "bad argument") if wanted is None else TypeError(said)
 
 
 def _refuse_absent(dataset: Dataset, name: str) -> NoReturn:
     there = ", ".join(dataset.schema.names)
-    raise ArgumentError(f"field {show(name)} is not in {dataset.path}, which has {there}", "bad argument")
+    raise ArgumentError(f"field {show(name)} is not in {dataset.path}, which has {there}{of_stack(dataset, name)}", "bad argument")
 
 
 def _again(dataset: Dataset, records: array[int]) -> Selection:
@@ -505,6 +518,8 @@ def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> a
             values[i] = int(value)
         if not isinstance(value, str):
             continue
+        if field.kind == "string":
+            _refuse_text(dataset, name, show(value))
         if not is_label:
             raise TypeError(f"{name}={show(value)}; must be a whole number, since this field has no classes")
         if value not in dataset.classes:
@@ -514,4 +529,10 @@ def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> a
                 "bad argument",
             )
         values[i] = dataset.classes.index(value)
+    if field.kind == "tensor" and not field.shape and field.dtype.startswith(("float", "bfloat")):
+        said = (
+            f"{name}={show(wanted)}: the field is {field.dtype}, and values are for fields of whole numbers; "
+            f"ds.where({name}=lambda v: v > 0.5) chooses by a function, which gets all values as an array"
+        )
+        raise TypeError(said) if any(isinstance(v, float) for v in values) else ArgumentError(said, "bad argument")
     return _numbers(name, values)

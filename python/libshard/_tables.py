@@ -499,6 +499,18 @@ def column_names(dataset: Dataset) -> dict[str, list[str]]:
     return found or {}
 
 
+def of_stack(dataset: Dataset, name: str) -> str:
+    """Behind a message that a field is not there: what to do if that is the name of a stacked column."""
+    try:
+        field, names = next((field, names) for field, names in dataset.columns.items() if name in names)
+    except (StopIteration, MismatchError):
+        return ""
+    return (
+        f"; it is column {names.index(name)} of the field {field!r}, and a schema with {show(name)}: None makes it a field of its "
+        f"own when the table is packed. ds.column({show(name)}) has its values now"
+    )
+
+
 def check_columns(datasets: Iterable[Dataset], wanted: Sequence[str] | None = None) -> None:
     """Do the numbers of a field that was stacked mean the same in all?  Reads the first shard of each.
 

@@ -73,6 +73,23 @@ class Selections(unittest.TestCase):
         with self.assertRaises(TypeError):
             self.ds.select([0.5])
 
+    def test_values_of_text_and_of_fractions(self):
+        ds = libshard.pack({"s": ["r1", "r7"], "v": [1 / 3, 0.5]}, {"s": "text[<=3]", "v": "float32"}, "texts", replace=True)
+        with self.assertRaisesRegex(TypeError, r"field 's' .* is text .*`shardcat select DIR --where s='r7' -o FILE`.*split\(by='s'\)"):
+            ds.where(s="r7")
+        for call in (lambda: ds.column("s"), lambda: ds.where(s=lambda s: s == "r7")):
+            with self.assertRaisesRegex(libshard.ArgumentError, r"field 's' .* is text .*--where s=VALUE"):
+                call()
+        for wanted in 1 / 3, [0.5], 1:
+            kind = libshard.ArgumentError if wanted == 1 else TypeError
+            with self.assertRaisesRegex(kind, r"the field is float32.*ds.where\(v=lambda v: v > 0.5\)"):
+                ds.where(v=wanted)
+        self.assertEqual(self.records(ds.where(v=lambda v: v > 0.4)), [1])
+        with self.assertWarnsRegex(UserWarning, r"'label' is packed as text.*classes=\[...\].*'text\[<=200\]'"):
+            libshard.pack({"label": ["cat", "dog"]}, None, "texts", replace=True)
+        for schema, classes in ({"label": "text[<=3]"}, None), (None, ["cat", "dog"]):
+            libshard.pack({"label": ["cat", "dog"]}, schema, "texts", replace=True, classes=classes)
+
     def test_numbers_that_are_not_ascending(self):
         rows = [50, 3, 102]
         for numbers in rows, tuple(rows), np.array(rows), np.array(rows, "u1"), np.array([*rows, 7])[:3], iter(rows):

@@ -71,6 +71,18 @@ class Tables(unittest.TestCase):
                     ds.column("no_such")
         self.assertEqual(len(ids), 1)
 
+    def test_names_of_stacked_columns_that_are_given_for_fields(self):
+        ds = self.pack(pd.DataFrame({"n": [1, 2, 3], "episode": [0, 0, 1], "x": [0.5, 1, 2], "s": ["r1", "r7", "r2"]}))
+        words = r"; it is column 1 of the field 'int64', and a schema with 'episode': None makes it a field.*ds.column\('episode'\)"
+        for call in (lambda: ds.where(episode=1), lambda: libshard.Loader(ds, 2, fields=["episode"]),
+                     lambda: libshard.Loader(ds, 2, window=(-1, 0)), lambda: ds.to_pandas(["episode"]),
+                     lambda: libshard.export(ds, "no.parquet", fields=["episode"])):  # fmt: skip
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                call()
+        with self.assertRaisesRegex(libshard.ArgumentError, "field 'other' is not in ours, which has int64, x, s, s_length$"):
+            ds.where(other=1)
+        self.assertEqual(ds.where(episode=lambda episode: episode == 1).records.tolist(), [2])
+
     def test_a_schema_chooses_columns_and_stacks_none(self):
         columns = wide()
         for make in MAKERS.values():
@@ -336,6 +348,23 @@ class Tables(unittest.TestCase):
         os.mkdir("spark.parquet")
         pyarrow.parquet.write_table(pa.table({"x": np.arange(3)}), "spark.parquet/part-0.parquet")
         self.refuse("spark.parquet", r"spark.parquet: is a folder, and pack.. reads one file; give pyarrow.dataset.dataset.path.")
+
+    def test_tables_that_are_read_by_other_calls(self):
+        table = pa.table({"x": [0, 1, 2]})
+        os.makedirs("many/part=1")
+        pyarrow.parquet.write_table(table, "many/part=1/a.parquet")
+        os.mkdir("arrows")
+        pathlib.Path("arrows/a.arrow").write_bytes(b"")
+        for source, words in (
+            ("many", r"give pyarrow.dataset.dataset\('many'\).to_table\(\)$"),
+            (pathlib.Path("arrows"), r"give pyarrow.dataset.dataset\('arrows', format='arrow'\).to_table\(\)$"),
+            ("x.csv", r"give pandas.read_csv\('x.csv'\)$"), ("x.tsv", r"read_csv\('x.tsv', sep='\\t'\)$"),
+            ("x.feather", r"give pyarrow.feather.read_table\('x.feather'\)$"),
+            (pyarrow.dataset.dataset("many"), r"give what its to_table\(\) returns$"),
+        ):  # fmt: skip
+            self.refuse(source, words, error=TypeError)
+        self.refuse("many/*/*.parquet", r"is a pattern, and .*give pyarrow.dataset.dataset.sorted.glob.glob.pattern")
+        self.assertEqual(len(self.pack(pyarrow.dataset.dataset("many").to_table())), 3)
 
     def written(self, table, rows):
         """Files of it: Parquet in row groups, Arrow in record batches, and a stream of these."""
