@@ -640,7 +640,7 @@ def _item(record: Mapping[str, Any], key: str, what: str) -> Any:
 
 def _take(column: Any, rows: list[int] | slice) -> Any:
     """Some rows of a column: by its own indexing, or one by one."""
-    if isinstance(rows, list) and isinstance(column, (list, tuple, bytes)):
+    if isinstance(rows, list) and isinstance(column, (list, tuple, bytes, range)):
         return [column[i] for i in rows]
     return column[rows]
 
