@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import warnings
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -30,6 +31,7 @@ _ENDINGS = (".h5", ".hdf5", ".zarr")
 _NAMES = ("classes", "class_names")  # of attributes that list the names of classes
 _SCALES = {"scale_factor": 1, "add_offset": 0}  # attributes, and what they are if they change nothing
 _MISSING = ("_FillValue", "missing_value")
+_FLAGS = ("flag_meanings", "flag_values", "flag_masks")
 _CHOOSE = "name the arrays that are wanted in a schema, as {'image': None, 'label': None}"
 
 
@@ -110,6 +112,10 @@ class _Arrays(SourceFile):
         """Names that its dtype has for its numbers."""
         return {}
 
+    def first_dimension(self, array: Any) -> list[str]:
+        """What the axis of its records is called: each of these names means it."""
+        raise NotImplementedError
+
 
 class _Hdf5(_Arrays):
     library = "h5py"
@@ -159,6 +165,13 @@ class _Hdf5(_Arrays):
     def enumeration(self, array: Any) -> dict[str, int]:
         return import_module("h5py").check_enum_dtype(array.dtype) or {} if array.dtype.kind != "b" else {}
 
+    def first_dimension(self, array: Any) -> list[str]:
+        scales = [array] if array.is_scale and array.ndim == 1 else []
+        with contextlib.suppress(Exception):  # a link that leads nowhere says nothing
+            scales += array.dims[0].values()
+            return [name for name in (array.dims[0].label, *(s.name.rpartition("/")[2] for s in scales if s.name)) if name]
+        return []
+
 
 class _Zarr(_Arrays):
     library = "zarr"
@@ -189,6 +202,11 @@ class _Zarr(_Arrays):
 
     def stored(self, array: Any) -> tuple[int, int]:
         return array.nchunks_initialized, array.nchunks
+
+    def first_dimension(self, array: Any) -> list[str]:
+        # of version 3, and what xarray writes into one of version 2
+        found = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+        return [found[0]] if isinstance(found, (list, tuple)) and found and isinstance(found[0], str) and found[0] else []
 
 
 class _Column:
@@ -371,6 +389,7 @@ def _pack(file: _Arrays, source: Any, schema: SchemaLike | None, key: Any, image
         refuse(f"{file}: array {show(single[0])} is one value, without a row for each record", _CHOOSE)
     if len(set(lengths.values())) > 1:
         refuse(f"{file}: the arrays have different lengths: {show(lengths)}; must be the same", _CHOOSE)
+    _refuse_dimensions(file, {name: file.first_dimension(group[name]) for name in names})
     columns, fields = dict[str, Any](), dict[str, Field | None](wanted or {})
     for name in names:
         columns[name], field = _column(file, name, group[name], name in images and name != is_key)
@@ -423,9 +442,21 @@ def _column(file: _Arrays, name: str, array: Any, is_image: bool) -> tuple[Any, 
     return column, with_meaning(name, dtype, array.shape[1:])
 
 
+def _refuse_dimensions(file: _Arrays, dimensions: Mapping[str, Sequence[str]]) -> None:
+    """Rows of arrays that are as long as each other by chance are not of one record."""
+    named = {name: found for name, found in dimensions.items() if found}
+    first = next(iter(named), "")
+    for name, found in named.items():
+        if not {*found} & {*named[first]}:
+            refuse(f"{file}: the first axis of array {show(first)} is called {show(named[first][0])}, and that of {show(name)} "
+                   f"{show(found[0])}, so their rows are not of one record",
+                   f"{_CHOOSE}; if they are, give a dict of arrays, as {{{first!r}: group[{first!r}][:], ...}}")  # fmt: skip
+
+
 def _refuse_encoded(what: str, field: Field, array: Any) -> None:
     """Numbers that stand for others, as NetCDF and xarray write them."""
     numpy = import_module("numpy")
+    units, unsigned = (_text_of(array.attrs.get(name)) for name in ("units", "_Unsigned"))
     said = {name: numpy.asarray(array.attrs[name]) for name in (*_SCALES, *_MISSING) if name in array.attrs}
     shape = f"[{','.join(map(str, field.shape))}]" if field.shape else ""
     meant = f"if its numbers are meant as they are, give their type in the schema, as {{{field.name!r}: '{field.dtype}{shape}'}}"
@@ -433,6 +464,22 @@ def _refuse_encoded(what: str, field: Field, array: Any) -> None:
         if name in said and not numpy.all(said[name] == usual):
             refuse(f"{what} has the attribute {name}={show(said[name].tolist())}, so its numbers stand for others",
                    f"write the numbers that they stand for; {meant}")  # fmt: skip
+    if re.search(r"\bsince\b", units):
+        refuse(f"{what} has the attribute units={show(units)}, so its numbers stand for times",
+               f"write the numbers that you mean, such as seconds since a day of yours; {meant}")  # fmt: skip
+    if (unsigned.lower(), array.dtype.kind) in (("true", "i"), ("false", "u")):
+        refuse(f"{what} ({array.dtype}) has the attribute _Unsigned={show(unsigned)}, so its numbers stand for others",
+               f"write them {'without' if array.dtype.kind == 'i' else 'with'} a sign, as xarray.open_dataset(path) reads them; "
+               f"{meant}")  # fmt: skip
+    flag = next((name for name in _FLAGS if name in array.attrs), None)
+    if flag is not None:
+        value = array.attrs[flag]
+        shown = show(value.tolist() if hasattr(value, "tolist") else value)
+        warnings.warn(
+            f"{what} has the attribute {flag}={shown}, which says what its numbers mean; a dataset does not keep it. "
+            f"classes=[...] names the classes of a label; {meant}",
+            stacklevel=stack_level(),
+        )
     for name in _MISSING:
         if name in said and said[name].dtype.kind in "iuf" and not numpy.isnan(said[name]).all():
             warnings.warn(
@@ -474,6 +521,13 @@ def _classes(file: _Arrays, group: Any, label: str) -> list[str] | None:
         said = "; ".join(f"{what} has {show(texts)}" for what, texts in named.items())
         refuse(f"{file}: the names of classes are said twice, and differ: {said}", "say which hold by classes=[...]")
     return next(iter(named.values()), None)
+
+
+def _text_of(value: Any) -> str:
+    """Of an attribute that is a text, or a list of one; an empty one of all else."""
+    listed = value.tolist() if hasattr(value, "tolist") else value
+    value = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
+    return value.decode(errors="replace") if isinstance(value, bytes) else value if isinstance(value, str) else ""
 
 
 def _texts_of(value: Any) -> list[str] | None:

@@ -23,6 +23,7 @@ from ._errors import ArgumentError, ExistsError, of_system
 from ._options import as_names, as_path, public, show, stack_level, whole
 from ._pack import _Progress
 from ._selection import Selection
+from ._tables import of_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -107,6 +108,13 @@ def table_of(source: Selectable, fields: Iterable[str] | None) -> Any:
     table = pa.Table.from_batches(list(_tables(pa, dataset, numbers, wanted)))
     left = [f.name for f in _fields(dataset, None) if fields is None and f not in wanted]
     if left:
+        large = [name for name in left if dataset.schema[name].semantic != "image"]
+        if large:  # that images are not there is no surprise
+            warnings.warn(
+                f"to_arrow() and to_pandas() leave out fields of more than {_SMALL:,} bytes, here {', '.join(map(show, large))}; "
+                f"name all that are wanted, as in to_pandas({show([wanted[0].name, large[0]])})",
+                stacklevel=stack_level(),
+            )
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), "libshard.left_out": json.dumps(left)})
     return table
 
@@ -151,7 +159,8 @@ def _fields(dataset: Dataset, names: Iterable[str] | None) -> list[Field]:
     for name in chosen:
         if name not in there:
             raise ArgumentError(
-                f"fields: {show(name)} is not a field that is exported; there are {', '.join(there)}", "bad argument"
+                f"fields: {show(name)} is not a field that is exported; there are {', '.join(there)}{of_stack(dataset, name)}",
+                "bad argument",
             )
     if not chosen:
         raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")

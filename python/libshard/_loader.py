@@ -33,7 +33,7 @@ from ._options import (
 )
 from ._selection import Selection
 from ._summary import gpu_is_here, is_label, prometheus_of, rates_of, summary_of
-from ._tables import check_columns
+from ._tables import check_columns, of_stack
 from ._transform import Transform
 
 if TYPE_CHECKING:
@@ -307,6 +307,8 @@ class LoaderBase(Hinting, Generic[T]):
             dataset = dataset.dataset
         self.dataset: Dataset = opened("dataset", dataset)
         self._window = None if around is None else (*around, window_edge)
+        if around is not None and (stacked := of_stack(self.dataset, around[0])):
+            raise ArgumentError(f"episode={show(around[0])} is not a field{stacked}", "bad argument")
         if around is not None and window_edge == "drop":
             of = None if self.selection is None else self.selection._core
             inside = _core.Selection.inside(self.dataset, of, around[0], around[1][0], around[1][-1])
@@ -805,7 +807,7 @@ def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
     chosen = names if wanted is None else as_names("fields", wanted, "['image', 'label']")
     for name in chosen:
         if name not in names:
-            said = f"fields: {show(name)} is not in {dataset.path}, which has {', '.join(names)}"
+            said = f"fields: {show(name)} is not in {dataset.path}, which has {', '.join(names)}{of_stack(dataset, name)}"
             raise ArgumentError(said, "bad argument")
     if not chosen:
         raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")

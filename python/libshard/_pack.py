@@ -24,7 +24,7 @@ from ._images import AHEAD_MAX, Decoder, decoders_of
 from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, infer, parse, with_meaning
 from ._selection import Selection
-from ._table_files import TableFile, is_table_file
+from ._table_files import TableFile, is_table_file, table_instead
 from ._tables import SourceFile, is_table, label_of, names_as_lines, pack_table, warn_of_names
 from ._workers import _Shards, pack_shards, refuse_source
 from ._writer import Writer, count_rows
@@ -118,7 +118,11 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     if is_table_file(source):
         file = TableFile(os.fspath(source))
         source, stored = file.table(order == "shuffle", [*schema, key] if isinstance(schema, Mapping) else None)
-    if isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source):
+    is_other = isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source)
+    may_be_other = is_other or not (isinstance(source, (str, os.PathLike)) or is_table(source))
+    if may_be_other and (table := table_instead(source)):
+        raise TypeError(f"pack() takes samples or a table, not {show(source)}; give {table}")
+    if is_other:
         raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files, "
                         "and pack() itself reads .parquet, .arrow, .h5, .hdf5 and .zarr")
     if names is not None:
@@ -648,7 +652,7 @@ def _item(record: Mapping[str, Any], key: str, what: str) -> Any:
 
 def _take(column: Any, rows: list[int] | slice) -> Any:
     """Some rows of a column: by its own indexing, or one by one."""
-    if isinstance(rows, list) and isinstance(column, (list, tuple, bytes)):
+    if isinstance(rows, list) and isinstance(column, (list, tuple, bytes, range)):
         return [column[i] for i in rows]
     return column[rows]
 

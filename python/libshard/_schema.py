@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from . import _core
 from ._description import Field, Schema
 from ._errors import ArgumentError, RecordError
-from ._options import show, whole
+from ._options import show, stack_level, whole
 
 if TYPE_CHECKING:
     from ._types import FieldKind, FieldLayout, Semantic
@@ -250,10 +251,21 @@ def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], 
     return tuple(shape), value
 
 
+def field_of_lists(name: str, dtype: str, column: Sequence[Any]) -> Field | None:
+    """The field of a column of lists of numbers, whose source says their dtype; None if the first row does not show a shape."""
+    try:
+        shape, leaf = _nested_shape(name, column[0], 0) if len(column) else ((), None)
+    except RecordError:  # infer() says so again
+        return None
+    return with_meaning(name, dtype, shape) if isinstance(leaf, (bool, int, float)) else None
+
+
 def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     """The field that a value, or a column of them, would fit.  RecordError if none can be told."""
     if isinstance(value, Stored) and rows and (dtype := dtype_name(value.dtype or "")):
         return with_meaning(name, dtype, value.shape[1:])
+    if isinstance(value, range) and rows:
+        return with_meaning(name, "int64", ())
     shape, leaf = _nested_shape(name, value, record)
     if isinstance(leaf, (str, bytes)):
         kind = "text" if isinstance(leaf, str) else "bytes"
@@ -265,6 +277,12 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
                 "with None for fields to take from the record"
                 + ("; if it is the name of a class, give all names, as classes=['cat', 'dog']" if is_label else ""),
                 "bad argument",
+            )
+        if name == "label" and kind == "text":
+            warnings.warn(
+                "field 'label' is packed as text, and the label of most training is the number of a class: classes=[...], with all "
+                "names in their order, makes it one; {'label': 'text[<=200]'} in the schema says that text is meant",
+                stacklevel=stack_level(),
             )
         most = max((len(v.encode() if isinstance(v, str) else v) for v in value), default=0)
         return Field(name, "uint8", (max(most, 1),), "string", "none", "text" if kind == "text" else "none")

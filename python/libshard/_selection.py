@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import operator
+import sys
+import warnings
 from array import array
 from collections.abc import Set
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from . import _core, _frameworks
@@ -22,8 +25,11 @@ from ._options import (
     public,
     refuse_option,
     show,
+    stack_level,
     whole,
 )
+
+from ._tables import of_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +46,7 @@ if TYPE_CHECKING:
 _NOT_OF_SPLIT = {  # of other libraries, what is here instead
     "shuffle": "ds.select(range(n)) and ds.select(range(n, len(ds))) are parts in the order of the dataset",
     "stratify": "split the records of each class: parts = [ds.where(label=k).split(0.8) for k in ds.classes]; "
-    "ds.select([number for p in parts for number in p[0].records]) is the first part of all",
+    "ds.select(sorted(number for p in parts for number in p[0].records)) is the first part of all",
     "generator": "seed= decides the order",
     "random_state": "seed= decides the order",
     "test_size": "ds.split(0.8) gives a part of 0.8 and the rest",
@@ -91,7 +97,8 @@ class Selectable(Hinting):
         """The records as a ``pyarrow.Table``.
 
         ``fields``: the names of those that are wanted; by default those of at most 1,024 bytes that
-        are not images.  The schema's metadata has the names of the others, as ``libshard.left_out``.
+        are not images.  A warning names the others that are not images, and the schema's metadata
+        has the names of all others, as ``libshard.left_out``.
         ``key`` has the keys, if there are some.  Arrays are lists of lists, and
         images are PNG.  All of it is read to memory: ``libshard.export(ds, "out.parquet")`` is for
         more.
@@ -104,7 +111,8 @@ class Selectable(Hinting):
     def to_pandas(self, fields: Iterable[str] | None = None) -> Any:
         """The records as a ``pandas.DataFrame``, with the columns of :meth:`to_arrow`.
 
-        ``frame.attrs["left_out"]`` has the names of fields that are not there because they are large.
+        ``frame.attrs["left_out"]`` has the names of fields that are not there because they are large
+        or images; a warning names those that are not images.
         """
         from ._export import frame_of
 
@@ -114,9 +122,10 @@ class Selectable(Hinting):
     def select(self, records: Iterable[SupportsIndex]) -> Selection:
         """Those with these numbers, of the dataset in either case: a :class:`Selection`.
 
-        Each once, in any order.  Numbers below 0 are refused.  Arrays of integers are taken as they
-        are, however long.  An array or a list of bools is a mask with one for each record of the
-        dataset.
+        A selection has each record once, in the order of the dataset, whatever the order of the
+        numbers: if they are not ascending, a warning says so.  ``ds[[5, 3, 8]]`` gives records in the
+        order of a list.  Numbers below 0 are refused.  Arrays of integers are taken as they are,
+        however long.  An array or a list of bools is a mask with one for each record of the dataset.
         """
         dataset, of = self._source()
         values = _buffer(records)
@@ -124,6 +133,8 @@ class Selectable(Hinting):
             chosen = _core.Selection.of_mask(dataset, None, values)
         else:
             chosen = _core.Selection.of_records(dataset, values)
+            if not isinstance(records, Set):  # which has no order
+                _warn_of_order(values)
         if of is not None:
             count, which = chosen.outside(of)
             if count:
@@ -301,12 +312,23 @@ def column_of(dataset: Dataset, field: str, of: _core.Selection | None = None) -
                 column: Array = _core.Selection.column(dataset, of, wide)[:, names.index(name)]
                 return column
         _refuse_absent(dataset, name)
+    if dataset.schema[name].kind == "string":
+        _refuse_text(dataset, name)
     return _core.Selection.column(dataset, of, name)
+
+
+def _refuse_text(dataset: Dataset, name: str, wanted: str | None = None) -> NoReturn:
+    said = (
+        f"field {show(name)} of {dataset.path} is text or bytes of any length, and not a column of numbers; "
+        f"`shardcat select DIR --where {name}={'VALUE' if wanted is None else wanted} -o FILE` and ds.load_selection(FILE) choose "
+        f"records by it, split(by={name!r}) keeps equal ones together, and to_arrow([{name!r}]) has all of them"
+    )
+    raise ArgumentError(said, "bad argument") if wanted is None else TypeError(said)
 
 
 def _refuse_absent(dataset: Dataset, name: str) -> NoReturn:
     there = ", ".join(dataset.schema.names)
-    raise ArgumentError(f"field {show(name)} is not in {dataset.path}, which has {there}", "bad argument")
+    raise ArgumentError(f"field {show(name)} is not in {dataset.path}, which has {there}{of_stack(dataset, name)}", "bad argument")
 
 
 def _again(dataset: Dataset, records: array[int]) -> Selection:
@@ -417,6 +439,24 @@ def _buffer(records: Iterable[SupportsIndex]) -> memoryview | array[int]:
     return _numbers("records", records)  # such as those of another byte order
 
 
+def _warn_of_order(numbers: memoryview | array[int]) -> None:
+    """Elsewhere a subset has the order of its numbers, so someone may rely on that."""
+    numpy: Any = sys.modules.get("numpy")  # an array that is long comes from it
+    if numpy is not None:
+        given = numpy.asarray(numbers)
+        is_ascending = bool((given[1:] >= given[:-1]).all())
+    else:
+        is_ascending = all(a <= b for a, b in pairwise(numbers))
+    if not is_ascending:
+        few = show(list(numbers[:3]))
+        warnings.warn(
+            f"select(): a selection is in the order of the dataset, and the numbers, which begin with {few}, are not ascending; "
+            f"ds[{few if len(numbers) < 4 else 'numbers'}] has records in their order, and select(sorted(numbers)) is the same "
+            "selection without this warning",
+            stacklevel=stack_level(),
+        )
+
+
 def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:
     """Whole numbers as C will see them."""
     listed = values.tolist() if hasattr(values, "tolist") else values
@@ -478,6 +518,8 @@ def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> a
             values[i] = int(value)
         if not isinstance(value, str):
             continue
+        if field.kind == "string":
+            _refuse_text(dataset, name, show(value))
         if not is_label:
             raise TypeError(f"{name}={show(value)}; must be a whole number, since this field has no classes")
         if value not in dataset.classes:
@@ -487,4 +529,10 @@ def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> a
                 "bad argument",
             )
         values[i] = dataset.classes.index(value)
+    if field.kind == "tensor" and not field.shape and field.dtype.startswith(("float", "bfloat")):
+        said = (
+            f"{name}={show(wanted)}: the field is {field.dtype}, and values are for fields of whole numbers; "
+            f"ds.where({name}=lambda v: v > 0.5) chooses by a function, which gets all values as an array"
+        )
+        raise TypeError(said) if any(isinstance(v, float) for v in values) else ArgumentError(said, "bad argument")
     return _numbers(name, values)

@@ -13,16 +13,37 @@ import functools
 import os
 from collections.abc import Callable, Collection, Iterator
 from importlib import import_module
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 from ._errors import ArgumentError, of_system
 from ._schema import Stored
-from ._tables import SourceFile, arrow_column, files_of, refuse, refuse_nulls
+from ._tables import SourceFile, arrow_column, files_of, missing_items, module_of, refuse, refuse_nulls
+
+
+_FOLDERS_MOST = 100  # in which to look for a file of a table, to say what to give instead
 
 
 def is_table_file(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike)) and str(source).lower().endswith((".parquet", ".arrow"))
+
+
+def table_instead(source: Any) -> str | None:
+    """Of a table that pack() does not read by itself: the table to give."""
+    if not isinstance(source, (str, os.PathLike)):
+        return "what its to_table() returns" if module_of(source) == "pyarrow" and hasattr(source, "to_table") else None
+    path = str(source)
+    ending = os.path.splitext(path)[1].lower()
+    if ending in (".csv", ".tsv"):
+        return f"pandas.read_csv({path!r}{', sep=' + repr(chr(9)) if ending == '.tsv' else ''})"
+    if ending == ".feather":
+        return f"pyarrow.feather.read_table({path!r})"
+    for _, _, names in islice(os.walk(path), _FOLDERS_MOST):
+        found = next(filter(is_table_file, names), None)
+        if found:
+            of_arrow = ", format='arrow'" if found.lower().endswith(".arrow") else ""
+            return f"pyarrow.dataset.dataset({path!r}{of_arrow}).to_table()"
+    return None
 
 
 @contextlib.contextmanager
@@ -49,6 +70,9 @@ class TableFile(SourceFile):
         self.pid = 0
         if os.path.isdir(path):
             refuse(f"{path}: is a folder, and pack() reads one file", "give pyarrow.dataset.dataset(path).to_table()")
+        if any(c in path for c in "*?[") and not os.path.exists(path):
+            refuse(f"{path}: is a pattern, and pack() reads one file",
+                   "give pyarrow.dataset.dataset(sorted(glob.glob(pattern))).to_table()")  # fmt: skip
         with _reading(path):
             self.said = self.state()
         handle = self.open()
@@ -145,13 +169,14 @@ class TableFile(SourceFile):
                 found[column.path_in_schema] = found.get(column.path_in_schema, True) and is_whole
         return {path for path, is_whole in found.items() if is_whole}
 
-    def missing(self, name: str) -> int:
-        """How many values of a column are null.  Statistics may say that there are none."""
+    def missing(self, name: str, count: Callable[[Any], tuple[int, int]]) -> tuple[int, int]:
+        """How many values of a column are null, of how many, as ``count`` tells of a part.  Statistics may say that none is."""
         is_alone = not any(other.startswith(name + ".") for other in self.schema.names)  # "a.b" may be a column of its own
         # a null of the column is a null of each of its leaves
         if self.is_parquet and is_alone and any((path + ".").startswith(name + ".") for path in self._whole):
-            return 0
-        return sum(self.read(group, name).column(name).null_count for group in range(len(self.ends)))
+            return 0, 0
+        counts = [count(self.read(group, name).column(name)) for group in range(len(self.ends))]
+        return sum(missing for missing, _ in counts), sum(values for _, values in counts)
 
 
 class StoredColumn(Stored):
@@ -161,7 +186,9 @@ class StoredColumn(Stored):
         self.file, self.name, self.image = file, name, image
         self.kept: tuple[int, Any] = -1, None  # a group, and its values, or the error if it is damaged
         dtype = file.schema.field(name).type
-        refuse_nulls(name, dtype, file.missing(name), len(self))
+        refuse_nulls(name, dtype, *file.missing(name, lambda column: (column.null_count, len(column))))
+        if str(dtype).startswith("fixed_size_list") and not image:
+            refuse_nulls(name, dtype, *file.missing(name, missing_items))
         self.names: list[str] | None = None  # of a category
         if image or not str(dtype).startswith("dictionary"):
             first = self._group(0)

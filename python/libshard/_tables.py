@@ -15,17 +15,19 @@ import re
 import warnings
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ._description import Field
 from ._errors import ArgumentError, MismatchError
 from ._options import show, stack_level
-from ._schema import SchemaLike, dtype_name, parse
+from ._schema import SchemaLike, dtype_name, field_of_lists, parse
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
 
 _LINE = "columns "
+_ARROW_NUMBERS = {"halffloat": "float16", "float": "float32", "double": "float64", "Boolean": "bool"}
 _FILE_TYPES = ("binary", "large_binary", "fixed_size_binary", "struct<bytes: ", "struct({'bytes':", "object")
 
 
@@ -185,6 +187,21 @@ def warn_of_names(name: str, count: int, label: str | None) -> None:
     )
 
 
+def _dtype_of(table: Any, place: int) -> Any:
+    kind = module_of(table)
+    return table.dtypes.iloc[place] if kind == "pandas" else table.dtypes[place] if kind == "polars" else _type_of(table, place)
+
+
+def _item_dtype(dtype: Any) -> str | None:
+    """Of a column of lists: the dtype of their numbers, which lists of Python do not tell."""
+    inner = getattr(dtype, "pyarrow_dtype", dtype)
+    if not str(inner).lower().startswith(("list", "large_list")):
+        return None
+    while (item := getattr(inner, "inner", None) or getattr(getattr(inner, "value_field", None), "type", None)) is not None:
+        inner = item
+    return dtype_name(_ARROW_NUMBERS.get(str(inner), str(inner).lower()))
+
+
 def _type_of(table: Any, place: int) -> Any:
     """Of a column of Arrow, which has an attribute ``ordered`` if it is a dictionary."""
     return table.schema.types[place] if module_of(table) == "pyarrow" else None
@@ -242,6 +259,7 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
                 f"{what} is not one of its columns, and would be lost",
                 "make it one, as frame.reset_index(), or leave it out, as frame.reset_index(drop=True)",
             )
+        _warn_of_index(table)
     told, told_columns, told_classes = _told(table)
     if wanted is None and told:
         wanted = {name: told.get(name) for name in names if name != key}
@@ -278,11 +296,15 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
         dtype = dtype_name(getattr(values, "dtype", None) or "")
         if schema is None and wanted is not None and name in told and dtype not in (None, told[name].dtype):
             wanted[name] = replace(told[name], dtype=dtype)  # another column has been put into its place
+        item = _item_dtype(_dtype_of(table, place))
+        of_lists = field_of_lists(name, item, values) if item and name != is_key else None
+        if wanted is not None and name in wanted and wanted[name] is None:
+            wanted[name] = of_lists
         if name == is_key or wanted is not None:
             continue
         if dtype and getattr(values, "ndim", 0) == 1 and name != label:
             numbers.setdefault(dtype, []).append(name)
-        fields[name] = Field(name, "int64", (), semantic="label") if name == label and found is not None else None
+        fields[name] = Field(name, "int64", (), semantic="label") if name == label and found is not None else of_lists
     stacked = {dtype: group for dtype, group in numbers.items() if len(group) > 1}
     for dtype, group in stacked.items():
         if dtype in names:  # or column(dtype) would be either
@@ -299,6 +321,19 @@ def pack_table(table: Any, schema: SchemaLike | None, key: Any, images: Containe
     again = {name: told_columns[name] for name in columns if name in told_columns and name != is_key}
     again = {name: group for name, group in again.items() if getattr(columns[name], "shape", ())[1:] == (len(group),)}
     return Packed(columns, wanted if wanted is not None else fields, classes, names_as_lines({**again, **stacked}))
+
+
+def _warn_of_index(frame: Any) -> None:
+    """Whole numbers without a name may be ids, and are the numbers of rows in a larger frame after a choice of rows."""
+    pandas = import_module("pandas")
+    if isinstance(frame.index, pandas.RangeIndex) or frame.index.equals(pandas.RangeIndex(len(frame))):
+        return
+    first = frame.index[:3].tolist()
+    warnings.warn(
+        f"the DataFrame's index, which begins with {show(first)}, is not one of its columns, and is left out; "
+        "frame.reset_index(names='row') makes it the column 'row', and frame.reset_index(drop=True) says that it is not wanted",
+        stacklevel=stack_level(),
+    )
 
 
 def named_label(wanted: Mapping[str, Field | None]) -> str | None:
@@ -389,6 +424,23 @@ def _of_polars(table: Any, place: int, name: str) -> _Column:
     _refuse_dtype(name, dtype)
 
 
+def _flat(column: Any) -> list[tuple[list[int], Any]]:
+    """A column of lists of a fixed size, in which each level is without the lists of the one before; with the shape so far."""
+    parts = column.combine_chunks() if hasattr(column, "chunks") else column
+    levels, shape = [], [len(column)]
+    while hasattr(parts.type, "list_size") and parts.type.list_size > 0:
+        shape.append(parts.type.list_size)
+        parts = parts.flatten()
+        levels.append(([*shape], parts))
+    return levels or [(shape, parts)]
+
+
+def missing_items(column: Any) -> tuple[int, int]:
+    """Of lists of a fixed size, how many of their items are null, and how many there are."""
+    levels = _flat(column)
+    return next(((parts.null_count, len(parts)) for _, parts in levels if parts.null_count), (0, len(levels[-1][1])))
+
+
 def arrow_column(table: Any, place: int, name: str) -> _Column:
     column = table.column(place)
     dtype = column.type
@@ -404,12 +456,8 @@ def arrow_column(table: Any, place: int, name: str) -> _Column:
     if text in ("bool", "halffloat", "float", "double") or text.startswith(("int", "uint")):
         return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), None
     if text.startswith("fixed_size_list"):
-        parts = column.combine_chunks() if hasattr(column, "chunks") else column
-        shape = [len(column)]
-        while hasattr(parts.type, "list_size") and parts.type.list_size > 0:
-            shape.append(parts.type.list_size)
-            parts = parts.flatten()
-            refuse_nulls(name, dtype, parts.null_count, len(parts))
+        refuse_nulls(name, dtype, *missing_items(column))
+        shape, parts = _flat(column)[-1]
         return parts.to_numpy(zero_copy_only=False).reshape(shape), None
     if text in ("string", "large_string", "string_view", "binary", "large_binary") or text.startswith(
         ("list", "large_list", "fixed_size_binary")
@@ -430,7 +478,14 @@ def names_as_lines(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def column_names(dataset: Dataset) -> dict[str, list[str]]:
-    """Of each field that was stacked: the names of its columns, which all shards must agree on."""
+    """Of each field that was stacked: the names of its columns, which all shards must agree on.
+
+    Of a concatenation, those of fields for which all parts have them: that they are the same was checked when it was made.
+    """
+    parts = {id(part): part for part in getattr(dataset, "parts", ())}
+    if parts:
+        first, *others = (column_names(part) for part in parts.values())
+        return {field: names for field, names in first.items() if all(field in other for other in others)}
     found: dict[str, list[str]] | None = None
     for shard in range(dataset.shard_count):
         here = _names_in(dataset, shard)
@@ -442,6 +497,18 @@ def column_names(dataset: Dataset) -> dict[str, list[str]]:
             )
         found = here
     return found or {}
+
+
+def of_stack(dataset: Dataset, name: str) -> str:
+    """Behind a message that a field is not there: what to do if that is the name of a stacked column."""
+    try:
+        field, names = next((field, names) for field, names in dataset.columns.items() if name in names)
+    except (StopIteration, MismatchError):
+        return ""
+    return (
+        f"; it is column {names.index(name)} of the field {field!r}, and a schema with {show(name)}: None makes it a field of its "
+        f"own when the table is packed. ds.column({show(name)}) has its values now"
+    )
 
 
 def check_columns(datasets: Iterable[Dataset], wanted: Sequence[str] | None = None) -> None:

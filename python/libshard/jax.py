@@ -13,10 +13,12 @@ import weakref
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Unpack
 
 import jax
+import numpy
 
 from ._core import Array, Batch
 from ._errors import ArgumentError
 from ._loader import LoaderBase, show_device
+from ._options import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,6 +48,13 @@ def _unflatten(known: _Known, values: Iterable[Any]) -> Batch[Any]:
 
 jax.tree_util.register_pytree_with_keys(Batch, _flatten_with_keys, _unflatten, _flatten)
 
+# Without jax_enable_x64, by the dtype of a field: that of JAX, its greatest and its least number.
+_NARROWED = {
+    "int64": ("int32", 2**31 - 1, -(2**31)),
+    "uint64": ("uint32", 2**32 - 1, 0),
+    "float64": ("float32", numpy.finfo("f4").max.item(), numpy.finfo("f4").min.item()),
+}
+
 _PATIENCE_SECONDS = 120  # for computations that still read a batch
 
 
@@ -55,7 +64,8 @@ class Loader(LoaderBase["jax.Array"]):
     A batch is a dict of arrays in the memory of the CPU, which has ``index``, ``flags``, ``epoch``,
     ``step``, ``position`` and ``component`` as well.  Large fields are not copied where they are
     dense and JAX takes their alignment, else they are.  Without ``jax_enable_x64`` JAX makes 64-bit
-    numbers 32-bit ones.
+    numbers 32-bit ones: a whole number that does not fit, or a float64 that would become infinite,
+    raises :class:`ArgumentError` with the field, the value and the record.
 
     A batch is a pytree: ``jax.jit``, ``jax.tree.map`` and ``jax.device_put`` take it as it is, and
     give back a batch of its items.
@@ -117,6 +127,8 @@ class Loader(LoaderBase["jax.Array"]):
     def _make(self, batch: Batch[Any]) -> Batch[jax.Array]:
         arrays = {name: value for name, value in batch.items() if type(value) is Array}
         lent = {name: array.data_ptr for name, array in arrays.items() if self._core.lent(array)}
+        if not jax.config.jax_enable_x64:
+            _refuse_wide(batch, {name: getattr(batch, name) for name in self._attributes} | arrays)
         ours = {name: _array(array) for name, array in arrays.items()}
         batch.update(ours if self.sharding is None else self._put(ours))
         for name in self._attributes:
@@ -145,6 +157,33 @@ class Loader(LoaderBase["jax.Array"]):
         """Batches of which Python has an array."""
         self._delivered = [arrays for arrays in self._delivered if any(a() is not None for a in arrays)]
         return len(self._delivered)
+
+
+def _refuse_wide(batch: Batch[Any], arrays: dict[str, Array]) -> None:
+    """JAX would say nothing, and make other numbers of these."""
+    for name, array in arrays.items():
+        if array.dtype not in _NARROWED or not array.size:
+            continue
+        narrow, most, least = _NARROWED[array.dtype]
+        values = numpy.asarray(array)
+        # Both pass over NaN, and read no number twice.
+        if least <= numpy.fmin.reduce(values, None) and numpy.fmax.reduce(values, None) <= most:
+            continue
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            wrong = (values < least) | (values > most)
+            if narrow == "float32":  # one that is infinite stays so, and one just above the greatest is rounded to it
+                wrong = numpy.isinf(values.astype("f4")) & numpy.isfinite(values)
+        if not wrong.any():
+            continue
+        place = tuple(int(i[0]) for i in wrong.nonzero())
+        record = numpy.asarray(batch.index)[place[: batch.index.ndim]].item()
+        becomes = "would become infinite" if narrow == "float32" else "does not fit"
+        raise ArgumentError(
+            f"field {show(name)}: {values[place].item()!r} in record {record} {becomes} in {narrow}, which JAX makes of "
+            f"{array.dtype} without jax_enable_x64; say jax.config.update('jax_enable_x64', True) before all else, leave the "
+            f"field out with fields=[...], or pack it as numbers that fit",
+            "bad argument",
+        )
 
 
 def _array(array: Array) -> jax.Array:

@@ -33,8 +33,8 @@ def write(folder, texts):
         f.write(sf.write_manifest(groups, fields, lines))
 
 LINE = "not-finite x nan 1 infinite 2\n"
-none = lambda some, all=1: "none is recorded in %d of %d shard%s; versions before 0.3.0 recorded none; to count: " \
-    "shardcat stats " % (some, all, "s" * (all != 1))
+none = lambda some, all=1: "none is recorded in %d of %d shard%s: there is none, unless a version before 0.3.0 packed it; " \
+    "to count: shardcat stats " % (some, all, "s" * (all != 1))
 bad = "not known of 1 shard: shard 0: a line of its provenance begins with 'not-finite', and does not count a field"
 x = "1 NaN and 2 infinite values in x"
 rows = [
@@ -93,8 +93,8 @@ STORY="as shardpack makes them"
 RAW=(--schema "x:f32[4]" --shard-records 4 --order source)
 FOUND="2 NaN and 2 infinite values in x"
 none() { # none SOME ALL DIR
-	echo "none is recorded in $1 of $2 shard$([ "$2" = 1 ] || echo s); versions before 0.3.0 recorded none; to count: \
-shardcat stats $3"
+	echo "none is recorded in $1 of $2 shard$([ "$2" = 1 ] || echo s): there is none, unless a version before 0.3.0 packed it; \
+to count: shardcat stats $3"
 }
 run 0 "$PACK" raw odd "${RAW[@]}" -o odd.ds
 run 0 "$PACK" raw clean "${RAW[@]}" -o clean.ds

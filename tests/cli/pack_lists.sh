@@ -238,7 +238,14 @@ for label in -1 007 ' 3' 3.0 16777216 18446744073709551616; do
 	refused 1 "./$I: label '$label' is a number but not of a class: must be 0 to 16777215 without sign, blanks or \
 leading zeros; correct it, or name the classes with --classes" t.csv
 done
-table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths "${ARGS[@]}" -q
+table t.csv "path,label\n$J,10\n$I,07\n" && run 0 "$PACK" images t.csv -o widths "${ARGS[@]}"
+said "shardpack: warning: labels are numbers, but are taken as names, since one has a leading zero: label '07' is class 0; \
+leave the zeros out, or set the numbers with --classes FILE"
+table t.csv "path,label\n$J,01\n$I,00\n" && run 0 "$PACK" images t.csv -o zeros "${ARGS[@]}" # as they count
+! grep -q "taken as names" err || die "a warning of numbers that are kept"
+table t.csv "path,label\n$J,90000001\n$I,90000000\n" && run 0 "$PACK" images t.csv -o ids "${ARGS[@]}"
+said "shardpack: warning: labels are numbers, but are taken as names, since one is above the limit of classes: \
+label '90000000' is class 0; set the numbers with --classes FILE"
 [ "$(sed -n 's/^class //p' widths/dataset.manifest | tr '\n' ,)" = "0 07,1 10," ] || die "class names"
 table t.csv "path,label\n$J,7\n$I,3\n" && run 0 "$PACK" images t.csv -o holes "${ARGS[@]}"
 said "shardpack: warning: 6 of 8 classes have no image: labels are numbers, the largest is 7 ($J), and no image has 0"

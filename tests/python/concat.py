@@ -148,7 +148,7 @@ class Concatenations(unittest.TestCase):
     def test_parts_that_are_selections(self):
         """Numbers are those of the whole parts, as batches of a selection have it."""
         a, b, _, d, e = self.parts
-        both = d.where(label=0) + a + e.select([3, 16, 5]) + b + d
+        both = d.where(label=0) + a + e.select([3, 5, 16]) + b + d
         want = [*d, *a, *e, *b, *d]
         numbers = [*d.where(label=0).records.tolist(), *range(53, 84), *(84 + n for n in (3, 5, 16)), *range(101, 156)]
         self.assertEqual(len(both), len(numbers))
@@ -344,6 +344,11 @@ class Concatenations(unittest.TestCase):
         with self.assertRaisesRegex(libshard.MismatchError, words):
             libshard.concat([(tables[3] + tables[0]).select([4]), tables[1]])
         self.assertEqual((len(tables[0] + tables[2]), len(tables[0] + tables[3])), (6, 6))
+        for parts, names in ([0, 2], {"x": ["a", "b"]}), ([0, 3], {}), ([3, 0], {}):
+            both = libshard.concat([tables[i] for i in parts])
+            self.assertEqual(both.dataset.columns, names)
+            with self.assertRaisesRegex(libshard.ArgumentError, "field 'z' is not in"):
+                both.column("z")
         mixed = libshard.mix([tables[0], tables[2], tables[1].select([1])])
         with self.assertRaisesRegex(libshard.MismatchError, words):
             libshard.Loader(mixed, 1)

@@ -119,7 +119,7 @@ class Mixtures(unittest.TestCase):
             self.assertEqual(*rows)
 
     def test_selections_and_balance(self):
-        rare = self.parts[0].select([*range(0, 100, 5), 1, 2, 6, 7, 3])  # 20 of label 0, 2, 2, and 1
+        rare = self.parts[0].select({*range(0, 100, 5), 1, 2, 6, 7, 3})  # 20 of label 0, 2, 2, and 1
         mixture = libshard.balanced(rare)
         self.assertEqual((len(mixture.sources), mixture.weights), (4, [1, 1, 1, 1]))
         self.assertEqual(mixture.epoch_records, 80)

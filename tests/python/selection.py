@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selections: which records, in loaders, in states and in files, against NumPy."""
 
+import contextlib
 import os
 import pickle
 import re
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import unittest
 import unittest.mock
+import warnings
 from array import array
 
 import data
@@ -54,7 +56,7 @@ class Selections(unittest.TestCase):
             ds.where(label=[True, False])
 
     def test_select(self):
-        chosen = self.ds.select([50, 3, 102])
+        chosen = self.ds.select({50, 3, 102})
         self.assertEqual(self.records(chosen), [3, 50, 102])
         self.assertEqual(chosen[0]["label"], self.labels[3])
         self.assertEqual(chosen[-1]["label"], self.labels[102])
@@ -70,6 +72,37 @@ class Selections(unittest.TestCase):
             self.ds.select([True, 0])
         with self.assertRaises(TypeError):
             self.ds.select([0.5])
+
+    def test_values_of_text_and_of_fractions(self):
+        ds = libshard.pack({"s": ["r1", "r7"], "v": [1 / 3, 0.5]}, {"s": "text[<=3]", "v": "float32"}, "texts", replace=True)
+        with self.assertRaisesRegex(TypeError, r"field 's' .* is text .*`shardcat select DIR --where s='r7' -o FILE`.*split\(by='s'\)"):
+            ds.where(s="r7")
+        for call in (lambda: ds.column("s"), lambda: ds.where(s=lambda s: s == "r7")):
+            with self.assertRaisesRegex(libshard.ArgumentError, r"field 's' .* is text .*--where s=VALUE"):
+                call()
+        for wanted in 1 / 3, [0.5], 1:
+            kind = libshard.ArgumentError if wanted == 1 else TypeError
+            with self.assertRaisesRegex(kind, r"the field is float32.*ds.where\(v=lambda v: v > 0.5\)"):
+                ds.where(v=wanted)
+        self.assertEqual(self.records(ds.where(v=lambda v: v > 0.4)), [1])
+        with self.assertWarnsRegex(UserWarning, r"'label' is packed as text.*classes=\[...\].*'text\[<=200\]'"):
+            libshard.pack({"label": ["cat", "dog"]}, None, "texts", replace=True)
+        for schema, classes in ({"label": "text[<=3]"}, None), (None, ["cat", "dog"]):
+            libshard.pack({"label": ["cat", "dog"]}, schema, "texts", replace=True, classes=classes)
+
+    def test_numbers_that_are_not_ascending(self):
+        rows = [50, 3, 102]
+        for numbers in rows, tuple(rows), np.array(rows), np.array(rows, "u1"), np.array([*rows, 7])[:3], iter(rows):
+            with self.assertWarnsRegex(UserWarning, r"in the order of the dataset.*not ascending; ds\[\[50, 3, 102\]\] has"):
+                self.assertEqual(self.records(self.ds.select(numbers)), sorted(rows))
+        with self.assertWarnsRegex(UserWarning, r"begin with \[4, 1, 0\], are .* ds\[numbers\] has"):
+            self.ds.select([4, 1, 0, 9])
+        with self.assertWarnsRegex(UserWarning, "not ascending"):
+            self.ds.select(range(9)).select([5, 2])
+        for numbers in sorted(rows), set(rows), range(7), self.labels > 2, [], [4]:  # of which nobody awaits another order
+            with contextlib.suppress(libshard.ArgumentError), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.ds.select(numbers)
 
     def test_rules(self):
         rule = self.labels > 2
@@ -99,11 +132,11 @@ class Selections(unittest.TestCase):
                 self.ds.where(label=lambda x: x > 2)
 
     def test_arrays_of_numbers(self):
-        numbers = [50, 3, 102]
+        numbers = [3, 50, 102]
         for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", ">u8"):
             self.assertEqual(self.records(self.ds.select(np.array(numbers, dtype))), [3, 50, 102])
         for same in (array("l", numbers), memoryview(array("h", numbers)), bytes(numbers), numbers.__iter__(),
-                     np.array([50, 0, 3, 0, 102])[::2], np.array(numbers, object), range(3, 4),
+                     np.array([3, 0, 50, 0, 102])[::2], np.array(numbers, object), range(3, 4),
                      self.ds.select(numbers).records):
             self.assertIn(self.records(self.ds.select(same)), ([3, 50, 102], [3]))
         for wrong in (np.array([1, 1]), np.array([103]), np.array([-1]), np.array([5, -128], "i1"),

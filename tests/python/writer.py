@@ -439,6 +439,14 @@ class Sources(Case):
         # A schema is read once, so it may be an iterator.
         self.assertEqual(libshard.pack(ds, (f for f in ds.schema), "drawn").id, libshard.open("same").id)
 
+    def test_a_range_is_a_column_of_numbers(self):
+        for schema in None, {"x": None}, {"x": "int64"}:
+            ds = libshard.pack({"x": range(3)}, schema, "range", replace=True)
+            self.assertEqual((ds.schema["x"].dtype, ds.column("x").tolist()), ("int64", [0, 1, 2]))
+        for workers in None, 0:
+            ds = libshard.pack({"x": range(50)}, None, "range", replace=True, order="shuffle", seed=1, workers=workers)
+            self.assertEqual(ds.column("x").tolist(), libshard._core.shuffle(1, 50, 0, 50).tolist())
+
     def test_names_of_columns_of_a_source_of_ours(self):
         rows = {"x": np.arange(6.0).reshape(3, 2), "y": np.arange(3)}
         a = libshard.pack(rows, None, "named_a", provenance='columns x ["p", "q"]\n')

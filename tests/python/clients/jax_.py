@@ -2,7 +2,9 @@
 """libshard.jax: batches as arrays, while JAX computes behind Python's back."""
 
 import mmap
+import re
 import unittest
+import warnings
 from unittest import mock
 
 import data
@@ -43,20 +45,51 @@ class Jax(unittest.TestCase):
     def test_every_dtype(self):
         a = data.every_dtype(60)
         data.pack_raw("dtypes", a, data.dtype_schema())
+        narrow = [name for name in data.DTYPES if "64" not in name]
         for x64 in (False, True):
-            with jax.enable_x64(x64), libshard.jax.Loader("dtypes", 7) as loader:
+            fields = None if x64 else narrow
+            with jax.enable_x64(x64), libshard.jax.Loader("dtypes", 7, fields=fields) as loader:
                 for batch in loader:
                     index = np.asarray(batch.index)
-                    for name, dtype in data.DTYPES.items():
+                    for name in fields or data.DTYPES:
                         want = a[name][index]
                         if name == "bf16":
                             self.assertEqual(batch[name].dtype, jnp.bfloat16)
                             np.testing.assert_array_equal(np.asarray(batch[name]).view(np.uint16), want)
-                        elif x64 or "64" not in name:
-                            self.assertEqual(str(batch[name].dtype), dtype)
-                            self.assertEqual(np.asarray(batch[name]).tobytes(), want.tobytes())
                         else:
-                            self.assertEqual(str(batch[name].dtype), dtype.replace("64", "32"))
+                            self.assertEqual(str(batch[name].dtype), data.DTYPES[name])
+                            self.assertEqual(np.asarray(batch[name]).tobytes(), want.tobytes())
+
+    def test_numbers_that_32_bits_do_not_hold(self):
+        """JAX itself makes 1 of 2**33 + 1, and infinity of 1e300."""
+        most = float(np.finfo("f4").max)
+        fits = {"int64": [-(2**31), 2**31 - 1, 0, 1], "uint64": [0, 2**32 - 1, 1, 2],
+                "float64": [most, -most * (1 + 2**-26), np.nan, -np.inf]}  # fmt: skip
+        wrong = {"int64": (2**33 + 1, -(2**31) - 1), "uint64": (2**32, 2**64 - 1), "float64": (1e300, -3.5e38)}
+        for dtype, good in fits.items():
+            for shape in (4,), (2, 2):
+                column = np.array(good * 3, dtype).reshape(-1, *shape[1:])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of NaN
+                    libshard.pack({"x": column, "label": np.arange(len(column)) % 2}, None, "fits", replace=True)
+                for batch in libshard.jax.Loader("fits", 2, shuffle=False):
+                    self.assertEqual(str(batch["x"].dtype), dtype.replace("64", "32"))
+                    want = column[np.asarray(batch.index)].astype(batch["x"].dtype)
+                    np.testing.assert_array_equal(np.asarray(batch["x"]), want)
+                for value in wrong[dtype]:
+                    bad = column.copy()
+                    bad[-1] = value
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        libshard.pack({"x": bad, "label": np.arange(len(bad)) % 2}, None, "wide", replace=True)
+                    words = f"field 'x': {re.escape(repr(column.dtype.type(value).item()))} in record {len(bad) - 1} .*jax_enable_x64"
+                    for options in {}, {"items": ()}:
+                        with self.assertRaisesRegex(libshard.ArgumentError, words):
+                            list(libshard.jax.Loader("wide", 2, **options))
+                    list(libshard.jax.Loader("wide", 2, fields=["label"]))
+                    with jax.enable_x64(True):
+                        for batch in libshard.jax.Loader("wide", 2):
+                            np.testing.assert_array_equal(np.asarray(batch["x"]), bad[np.asarray(batch.index)])
 
     def test_large_fields_are_not_copied(self):
         with libshard.jax.Loader("set", 8) as probe:

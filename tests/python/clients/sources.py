@@ -509,6 +509,11 @@ class Files(Case):
             ({"scale_factor": 1.0, "add_offset": 5}, "add_offset=5, so its numbers"),
             ({"_FillValue": 2, "scale_factor": 1.0, "add_offset": 0}, "_FillValue=2; a value that is missing is packed as this"),
             ({"missing_value": [-9]}, "missing_value=.-9.; a value that is missing is packed as this number"),
+            ({"units": "days since 2000-01-01"}, r"units='days since 2000-01-01', so its numbers stand for times; write .* seconds"),
+            ({"_Unsigned": "true"}, r"array 'x' .* has the attribute _Unsigned='true', so its numbers stand for others"),
+            ({"_Unsigned": "false", "units": "days"}, ""),
+            ({"flag_values": [0, 1], "flag_meanings": "clear cloudy"}, r"flag_meanings='clear cloudy', which says what its numbers mean"),
+            ({"flag_masks": [1, 2]}, r"flag_masks=\[1, 2\], which says"),
             ({"_FillValue": float("nan"), "units": "K"}, ""),
         ):
             with h5py.File("a.h5", "w") as f:
@@ -523,6 +528,42 @@ class Files(Case):
                 else:
                     self.pack(path)
                 self.assertEqual(self.pack(path, {"x": "i16[2]"}).column("x").tolist(), [[0, 1], [2, 3], [4, 5]])
+
+    def test_axes_of_other_names(self):
+        """They may be as long as each other by chance: a coordinate of pixels is not a column of records."""
+        def hdf5(y, scale=True):
+            with h5py.File("a.h5", "w") as f:
+                for name in {"time", y}:
+                    f[name] = np.arange(5)
+                    f[name].make_scale() if scale else None
+                f["x"], f["z"] = np.ones((5, 2)), np.zeros(5)
+                if scale:
+                    f["x"].dims[0].attach_scale(f["time"])
+                    f["z"].dims[0].attach_scale(f[y])
+                else:
+                    f["x"].dims[0].label, f["z"].dims[0].label = "time", y
+            return "a.h5"
+
+        def zarr3(y):
+            group = zarr.open_group("a.zarr", mode="w", zarr_format=3)
+            group.create_array("x", data=np.ones((5, 2)), dimension_names=["time", None])
+            group.create_array("z", data=np.ones(5), dimension_names=[y])
+            group.create_array("unnamed", data=np.ones(5))
+            return "a.zarr"
+
+        def zarr2(y):
+            group = zarr.open_group("b.zarr", mode="w", zarr_format=2)
+            for name, dimension in ("x", "time"), ("z", y):
+                group.create_array(name, data=np.ones(5)).attrs["_ARRAY_DIMENSIONS"] = [dimension]
+            return "b.zarr"
+
+        for make in hdf5, lambda y: hdf5(y, False), zarr3, zarr2:
+            self.assertIn("z", self.pack(make("time")).schema)
+            path = make("pixel")
+            for schema in {"x": None, "z": None}, {"x": "float64[2]" if path != "b.zarr" else "float64", "z": "float64"}:
+                self.refuse(path, "the first axis of array 'x' is called 'time', and that of 'z' 'pixel'.*name the arrays", schema)
+            self.assertEqual(len(self.pack(path, {"z": None})), 5)
+        self.refuse("a.h5", "the first axis of array 'pixel'|array 'x' is called 'time', and that of 'z' 'pixel'")
 
     def test_arrays_in_files_beside_it(self):
         np.arange(5, dtype="i4").tofile("half.bin")

@@ -71,6 +71,18 @@ class Tables(unittest.TestCase):
                     ds.column("no_such")
         self.assertEqual(len(ids), 1)
 
+    def test_names_of_stacked_columns_that_are_given_for_fields(self):
+        ds = self.pack(pd.DataFrame({"n": [1, 2, 3], "episode": [0, 0, 1], "x": [0.5, 1, 2], "s": ["r1", "r7", "r2"]}))
+        words = r"; it is column 1 of the field 'int64', and a schema with 'episode': None makes it a field.*ds.column\('episode'\)"
+        for call in (lambda: ds.where(episode=1), lambda: libshard.Loader(ds, 2, fields=["episode"]),
+                     lambda: libshard.Loader(ds, 2, window=(-1, 0)), lambda: ds.to_pandas(["episode"]),
+                     lambda: libshard.export(ds, "no.parquet", fields=["episode"])):  # fmt: skip
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                call()
+        with self.assertRaisesRegex(libshard.ArgumentError, "field 'other' is not in ours, which has int64, x, s, s_length$"):
+            ds.where(other=1)
+        self.assertEqual(ds.where(episode=lambda episode: episode == 1).records.tolist(), [2])
+
     def test_a_schema_chooses_columns_and_stacks_none(self):
         columns = wide()
         for make in MAKERS.values():
@@ -89,7 +101,7 @@ class Tables(unittest.TestCase):
         both = libshard.zip(body, food)
         self.assertEqual(both.column("bread").tolist(), [20.0 + i for i in range(10)])
         self.assertEqual(both.column("height").tolist(), [0.0 + i for i in range(10)])
-        some = libshard.zip(body.select([7, 2]), food)
+        some = libshard.zip(body.select([2, 7]), food)
         self.assertEqual((some.column("bread").tolist(), some.column("height").tolist()), ([22.0, 27.0], [2.0, 7.0]))
         with self.assertRaisesRegex(libshard.ArgumentError, "column 'weight' is in .* and in .*; take it from one"):
             both.column("weight")
@@ -184,6 +196,39 @@ class Tables(unittest.TestCase):
             ds = self.pack(make({"a": lists}), {"a": "int64[<=2]"})
             self.assertEqual([ds[i]["a"].tolist() for i in range(3)], lists)
 
+    def test_lists_keep_the_dtype_that_their_column_declares(self):
+        kinds = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64(), "int8": pa.int8(), "int32": pa.int32(),
+                 "uint16": pa.uint16(), "uint64": pa.uint64(), "bool": pa.bool_()}  # fmt: skip
+        for dtype, kind in kinds.items():
+            rows = np.array([[1, 0], [0, 1], [1, 1]]).astype(dtype)
+            if dtype == "uint64":
+                rows[1, 1] = 2**64 - 1
+            flat = pa.array([*rows], pa.list_(kind))
+            nested = pa.array([[row, row, row] for row in rows], pa.list_(pa.large_list(kind)))
+            for column, shape in (flat, (2,)), (nested, (3, 2)):
+                of, lists, table = column.type, column.to_pylist(), pa.table({"a": column})
+                frame = pd.DataFrame({"a": pd.Series(column, dtype=pd.ArrowDtype(of))})
+                sources = [table, frame, *self.written(table, 2), *([] if dtype == "float16" else [pl.from_arrow(table)])]
+                for source in sources:
+                    for schema in None, {"a": None}:
+                        with self.subTest(dtype=dtype, of=type(source).__name__, schema=schema):
+                            ds = self.pack(source, schema)
+                            self.assertEqual((ds.schema["a"].dtype, ds.schema["a"].shape), (dtype, shape))
+                            self.assertEqual(ds.column("a").tolist(), lists)
+                if dtype == "int32":
+                    self.assertEqual(self.pack(frame, {"a": ("float64", shape)}).schema["a"].dtype, "float64")
+        ragged = pa.table({"a": pa.array([[0.25, 1], [0.5]], pa.list_(pa.float32())), "label": [0, 1]})
+        self.refuse(ragged, "record 1, field 'a'", error=libshard.RecordError)
+        self.assertEqual([row["a"].tolist() for row in self.pack(ragged, {"a": "float32[<=2]"})], [[0.25, 1], [0.5]])
+        tokens = pa.table({"tokens": pa.array([[1, 2], [3, 4]], pa.list_(pa.int32()))})
+        self.assertEqual((self.pack(tokens).schema["tokens"].dtype, self.pack(tokens).schema["tokens"].semantic), ("int32", "tokens"))
+
+    def test_items_that_are_missing_are_counted_in_all_groups_of_rows(self):
+        rows = [[i, None if i % 2 else 1, 2] for i in range(20)]
+        table = pa.table({"a": pa.array(rows, pa.list_(pa.float32(), 3))})
+        for source in table, *self.written(table, 7):
+            self.refuse(source, r"column 'a' \(fixed_size_list.*: 10 of 60 values are missing")
+
     def test_names(self):
         self.refuse(pd.DataFrame([[1, 2]], columns=["a", "a"]), "the DataFrame has several columns 'a'")
         self.assertEqual(self.pack(pd.DataFrame(np.ones((2, 30)))).columns["float64"][29], "29")
@@ -216,8 +261,14 @@ class Tables(unittest.TestCase):
         for index, what in (["a", "b"], "str"), (pd.MultiIndex.from_tuples([(1, 2), (3, 4)]), "object"), ([0.5, 1], "float64"):
             self.refuse(pd.DataFrame({"x": [1, 2]}, index), f"the DataFrame's index of {what} is not one of its columns.*reset_index")
             self.assertEqual(len(self.pack(pd.DataFrame({"x": [1, 2]}, index), {"x": None})), 2)
-        for index in [7, 7], [1, 0]:  # of rows that were chosen or shuffled
+        for index in [7, 7], [1, 0], pd.Index([1001, 57], dtype="Int64"):  # ids, or of rows that were chosen or shuffled
+            with self.assertWarnsRegex(UserWarning, r"index, which begins with \[\d+, \d+\], is not one of .*names='row'"):
+                self.assertEqual(self.pack(pd.DataFrame({"x": [1, 2]}, index)).column("x").tolist(), [1, 2])
+            self.assertEqual(len(self.pack(pd.DataFrame({"x": [1, 2]}, index), {"x": None})), 2)
+        for index in range(5, 7), [0, 1], pd.RangeIndex(4, 0, -2):
             self.assertEqual(self.pack(pd.DataFrame({"x": [1, 2]}, index)).column("x").tolist(), [1, 2])
+        kept = pd.DataFrame({"x": [1.0, 2.0]}, [1001, 57]).reset_index(names="row")
+        self.assertEqual(self.pack(kept).column("row").tolist(), [1001, 57])
         frame = pd.DataFrame({"id": ["p", "q"], "a": [1.0, 2.0]}).set_index("id")
         self.refuse(frame, "the DataFrame's index 'id' is not one of its columns.*reset_index")
         self.assertEqual(self.pack(frame.reset_index(), key="id").index_of("q"), 1)
@@ -297,6 +348,23 @@ class Tables(unittest.TestCase):
         os.mkdir("spark.parquet")
         pyarrow.parquet.write_table(pa.table({"x": np.arange(3)}), "spark.parquet/part-0.parquet")
         self.refuse("spark.parquet", r"spark.parquet: is a folder, and pack.. reads one file; give pyarrow.dataset.dataset.path.")
+
+    def test_tables_that_are_read_by_other_calls(self):
+        table = pa.table({"x": [0, 1, 2]})
+        os.makedirs("many/part=1")
+        pyarrow.parquet.write_table(table, "many/part=1/a.parquet")
+        os.mkdir("arrows")
+        pathlib.Path("arrows/a.arrow").write_bytes(b"")
+        for source, words in (
+            ("many", r"give pyarrow.dataset.dataset\('many'\).to_table\(\)$"),
+            (pathlib.Path("arrows"), r"give pyarrow.dataset.dataset\('arrows', format='arrow'\).to_table\(\)$"),
+            ("x.csv", r"give pandas.read_csv\('x.csv'\)$"), ("x.tsv", r"read_csv\('x.tsv', sep='\\t'\)$"),
+            ("x.feather", r"give pyarrow.feather.read_table\('x.feather'\)$"),
+            (pyarrow.dataset.dataset("many"), r"give what its to_table\(\) returns$"),
+        ):  # fmt: skip
+            self.refuse(source, words, error=TypeError)
+        self.refuse("many/*/*.parquet", r"is a pattern, and .*give pyarrow.dataset.dataset.sorted.glob.glob.pattern")
+        self.assertEqual(len(self.pack(pyarrow.dataset.dataset("many").to_table())), 3)
 
     def written(self, table, rows):
         """Files of it: Parquet in row groups, Arrow in record batches, and a stream of these."""
@@ -464,6 +532,16 @@ class Tables(unittest.TestCase):
         self.assertEqual(changed.column("half").tolist(), exact.to_pylist())
         keyed = pyarrow.parquet.read_table("2.parquet")
         self.assertIn("key", self.pack(keyed).schema)  # nothing is left out without a word
+
+    def test_large_fields_are_not_left_out_without_a_word(self):
+        ds = self.pack({"emb": np.zeros((3, 257), "f4"), "y": [1, 2, 3], "image": np.zeros((3, 40, 40, 3), "u1")})
+        for call in ds.to_pandas, ds.to_arrow, ds.select([1, 2]).to_pandas:
+            with self.assertWarnsRegex(UserWarning, r"leave out fields of more than 1,024 bytes, here 'emb'; .*\['y', 'emb'\]") as told:
+                call()
+            self.assertEqual(told.filename, __file__)
+            self.assertEqual(len(call(["y", "emb"])), 3 if call.__self__ is ds else 2)
+        few = self.pack({"emb": np.zeros((3, 256), "f4"), "image": np.zeros((3, 40, 40, 3), "u1")})
+        self.assertEqual((list(few.to_pandas()), few.to_pandas().attrs["left_out"]), (["emb"], ["image"]))
 
     def test_class_names_of_hugging_face(self):
         features = {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}

@@ -408,6 +408,21 @@ static void say_where(const struct image_list *images, const struct image_label 
 		snprintf(out, bytes, "%s/%s", root, image_list_path(images, l->item));
 }
 
+/* Numbers of one width that are names: 08, 09 and 10 are the classes 0, 1 and 2. */
+static void warn_of_digits(const struct image_list *images, const struct classes *names)
+{
+	for (uint64_t i = 0; i < names->count; i++) {
+		if (strtoull(names->name[i], NULL, 10) == i)
+			continue;
+		scan_warn(images->request->scan,
+			  "labels are numbers, but are taken as names, since %s: label '%s' is class %" PRIu64
+			  "; %sset the numbers with --classes FILE",
+			  names->name[0][0] == '0' ? "one has a leading zero" : "one is above the limit of classes",
+			  names->name[i], i, names->name[0][0] == '0' ? "leave the zeros out, or " : "");
+		return;
+	}
+}
+
 /*
  * Numbers and names.  If most are numbers, of the images or of the classes, a name is a mistake or
  * stands for no label, and to sort the numbers as text would make other classes of them.  If most
@@ -419,10 +434,14 @@ static int judge_numbers(const struct image_list *images, const struct classes *
 	char where[3 * FILES_PATH_BYTES], count[HUMAN_CHARS], of[HUMAN_CHARS];
 	const char *label;
 
-	if (!numbers || (numbers == listed && !images->by_folder_count))
+	if (!numbers)
 		return EXIT_DONE;
-	if (numbers == listed)
+	if (numbers == listed && images->by_folder_count)
 		return refuse_mixture(images);
+	if (numbers == listed) {
+		warn_of_digits(images, names);
+		return EXIT_DONE;
+	}
 	for (uint64_t i = 0; i < names->count; i++)
 		classes += image_label_is_number(names->name[i]);
 	human_count(count, numbers);
