@@ -227,6 +227,7 @@ void account_sort(struct account *a)
 int account_check_bad(const struct account *a, const struct cli_amount *max, uint64_t ordinal, uint64_t planned)
 {
 	uint64_t allowed;
+	char of[96] = "";
 
 	if (!max)
 		return EXIT_DONE;
@@ -234,10 +235,13 @@ int account_check_bad(const struct account *a, const struct cli_amount *max, uin
 	allowed = max->is_percent ? a->input_count * max->parts_per_million / UINT64_C(1000000) : max->count;
 	if (a->bad <= allowed)
 		return EXIT_DONE;
+	if (max->is_percent)
+		snprintf(of, sizeof(of), " (%.6g%% of %" PRIu64 " input%s)", (double)max->parts_per_million / 1e4,
+			 a->input_count, a->input_count == 1 ? "" : "s");
 	return fail(EXIT_BAD,
-		    "--max-bad allows %" PRIu64 " bad input%s, and there are %" PRIu64 "; stopped at input %" PRIu64
+		    "--max-bad allows %" PRIu64 " bad input%s%s, and there %s %" PRIu64 "; stopped at input %" PRIu64
 		    " of %" PRIu64,
-		    allowed, allowed == 1 ? "" : "s", a->bad, ordinal + 1, planned);
+		    allowed, allowed == 1 ? "" : "s", of, a->bad == 1 ? "is" : "are", a->bad, ordinal + 1, planned);
 }
 
 uint64_t account_failed(const struct account *a)
