@@ -514,7 +514,7 @@ class _Job:
         self.maker = writer.maker()
         self.shards = -(-self.count // writer._per_shard)
         self._take_over()
-        if self.shards < workers:
+        if self.shards < min(workers, self.count):
             warnings.warn(
                 f"{writer._shown}: workers={workers}, but the {self.count:,} records fill only {self.shards} "
                 f"shard{'s'[: self.shards > 1]}, and a worker makes whole shards, so the other workers have nothing to do; "
