@@ -393,6 +393,23 @@ static int check_against_manifest(const struct shard_dataset *ds, const struct s
 	return SHARD_OK;
 }
 
+/* A shard that cannot be used has another size than its manifest says: then it was cut or not copied whole. */
+static void say_sizes(const char *path, const struct manifest_shard *want, struct shard_error *why)
+{
+	size_t used = strlen(why->message);
+	uint64_t bytes;
+	int fd;
+
+	if (file_open(path, &fd, &bytes, NULL, NULL) != SHARD_OK)
+		return;
+	file_close(fd);
+	if (bytes != want->file_bytes)
+		snprintf(why->message + used, sizeof(why->message) - used,
+			 "; the file has %" PRIu64 " bytes, and the manifest says %" PRIu64
+			 ": copy it again from where it is whole",
+			 bytes, want->file_bytes);
+}
+
 int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
 {
 	struct shard_reader_options o = {.size = sizeof(o), .check = ds->o.check, .guard = ds->o.guard};
@@ -415,6 +432,8 @@ int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shar
 		rc = invariant_broken(err, SHARD_E_MISMATCH, "D1",
 				      "the manifest names it, but the file does not exist");
 		error_prefix(err, path);
+	} else if (rc == SHARD_E_CORRUPT) {
+		say_sizes(path, &want, why);
 	} else if (!rc) {
 		rc = check_against_manifest(ds, r, &want, err);
 		if (rc)

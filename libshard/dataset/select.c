@@ -107,7 +107,8 @@ int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, c
 	uint64_t *bits, n = ds->m.record_count;
 	int64_t *wanted = NULL; /* ascending */
 	uint8_t *piece = NULL;
-	char what[128];
+	char what[160], had[64] = "";
+	int64_t least = INT64_MAX, most = INT64_MIN;
 	int rc = check_of(ds, of, err);
 
 	if (rc)
@@ -134,8 +135,11 @@ int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, c
 		for (uint64_t i = 0; !rc && i < count; i++) {
 			int64_t value;
 
-			if (load_value(f, piece + i * f->bytes, &value) &&
-			    bsearch(&value, wanted, (size_t)value_count, sizeof(value), compare_values))
+			if (!load_value(f, piece + i * f->bytes, &value))
+				continue;
+			least = value < least ? value : least;
+			most = value > most ? value : most;
+			if (bsearch(&value, wanted, (size_t)value_count, sizeof(value), compare_values))
 				selection_set_bit(bits, first + i);
 		}
 	}
@@ -147,7 +151,12 @@ int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, c
 	}
 	if (of)
 		selection_keep(bits, of);
-	snprintf(what, sizeof(what), "where %.48s is one of %" PRIu64 " values", field, value_count);
+	if (least <= most)
+		snprintf(had, sizeof(had), " (the dataset has %" PRId64 " to %" PRId64 ")", least, most);
+	if (value_count == 1)
+		snprintf(what, sizeof(what), "where %.48s is %" PRId64 "%s", field, values[0], had);
+	else
+		snprintf(what, sizeof(what), "where %.48s is one of %" PRIu64 " values%s", field, value_count, had);
 	return selection_make(out, ds, bits, what, err);
 }
 

@@ -215,7 +215,9 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 	if (rc)
 		return rc;
 	if (!token_read(token, &t))
-		return error_set(err, SHARD_E_ARGUMENT, "not a complete token of shuffle-v1 or mix-v1");
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "not a complete token of shuffle-v1 or mix-v1: it was cut or changed, or is of a "
+				 "newer release; give the text of shard_loader_token() as it was, or begin without it");
 	if (l->o.resume_appended && !t.is_mix && !l->steps.mix && strcmp(t.dataset_id, o.id))
 		rc = find_before_append(l, &t, &o, &early, err);
 	if (!rc)

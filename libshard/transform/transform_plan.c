@@ -213,7 +213,7 @@ static int plan_numbers(struct transform_plan *p, const struct shard_transform_o
 		if (p->dtype == SHARD_U8 && (o->mean[c] != 0 || (o->std[c] != 0 && o->std[c] != 1)))
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g, but with SHARD_U8 "
-					 "samples stay what they are; leave both at 0, or ask for another dtype",
+					 "samples stay what they are; leave out mean and std, or ask for another dtype",
 					 c, (double)o->mean[c], c, (double)o->std[c]);
 	}
 	for (uint32_t c = 0; c < p->channels; c++) {

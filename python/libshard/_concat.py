@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 from . import _core, _frameworks
 from ._batch import PARTS
 from ._dataset import Dataset, opened
-from ._description import ChannelStats, Stats
+from ._description import ChannelsOfFields, ChannelStats, Stats
 from ._errors import ArgumentError, MismatchError
 from ._hints import Hinting
 from ._options import as_items, number_in, public, show, stack_level
@@ -63,7 +63,7 @@ class Joined(Dataset):
                 name: list(map(_sum, channels[name], other.channels[name])) for name in channels if name in other.channels
             }
             counts = {name: counts[name] + other.class_counts[name] for name in counts if name in other.class_counts}
-        return Stats(channels, counts)
+        return Stats(ChannelsOfFields(channels.items(), self.parts[0].path, self.schema), counts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Joined, (self.parts,)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _core
-from ._description import ChannelStats, Field, Schema, Stats, VerifyReport
+from ._description import ChannelsOfFields, ChannelStats, Field, Schema, Stats, VerifyReport
 from ._errors import (
     ArgumentError,
     CorruptError,
@@ -121,7 +121,7 @@ class Dataset(_core.Dataset, Selectable):
     @cached_property
     def stats(self) -> Stats:
         """What the packer counted: a :class:`Stats`.  Reads the manifest only."""
-        channels, counts = {}, {}
+        channels, counts = ChannelsOfFields(path=self.path, schema=self.schema), {}
         for number, field in enumerate(self.schema):
             if field.semantic == "image" and len(field.shape) == 3:
                 channel_count = field.shape[0 if field.layout == "chw" else 2]

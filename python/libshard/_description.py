@@ -11,6 +11,8 @@ from ._errors import ArgumentError
 from ._options import public, show
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ._types import FieldKind, FieldLayout, Semantic
 
 
@@ -94,6 +96,28 @@ class ChannelStats:
         if not self.count:
             return math.nan
         return math.sqrt(self.count * self.sum_squares - self.sum * self.sum) / self.count
+
+
+class ChannelsOfFields(dict[str, list[ChannelStats]]):
+    """A dict that says why it does not have a field."""
+
+    def __init__(
+        self, items: Iterable[tuple[str, list[ChannelStats]]] = (), path: str = "", schema: Schema | None = None
+    ) -> None:
+        super().__init__(items)
+        self._path, self._schema = path, schema
+
+    def __missing__(self, name: Any) -> list[ChannelStats]:
+        if self._schema is None:
+            raise KeyError(name)
+        field = self._schema[name]  # raises if there is none
+        why = "sums are recorded of images of uint8 that all have one size"
+        if field.semantic == "image" and field.kind == "ragged":
+            why = "of whole images no sums are recorded, because they would count the zeros behind each image"
+        raise KeyError(
+            f"stats.channels has no field {show(name)}: {why}. `shardcat stats {self._path}` reads the records, and prints "
+            "mean and std of each channel as they are stored, so from 0 to 255 for uint8"
+        )
 
 
 @dataclass(frozen=True)

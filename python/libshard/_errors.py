@@ -58,7 +58,13 @@ _IN_PYTHON = {
     "gpu.pin_most": "pin_most",
     "transform.as_stored": "transform_as_stored",
     "leave shuffle, runs, windows and lanes at 0 to take the token's":
-        "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's",
+        "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the state's",
+    "the token belongs to": "the state belongs to",  # load_state_dict() takes the state that the token is in
+    "the token names": "the state names",
+    "the loader's token belongs to": "the loader's state belongs to",
+    "leave pixels at 0 to take the token's": "leave out pixels to take the state's",
+    "not a complete token of": "the state has no complete token of",
+    "shard_loader_token()": "state_dict()",
     "guard set to SHARD_GUARD_OFF": "guard=False",
     "gpu.device = SHARD_GPU(n)": "device='cuda:N'",
     "or begin a new epoch": "or begin an epoch with set_epoch()",

@@ -520,7 +520,7 @@ class LoaderBase(Hinting, Generic[T]):
         repeats = -len(self.selection or self.dataset) % (self.batch_size * self.world)
         if repeats:
             warnings.warn(
-                f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it. tail='drop' leaves "
+                f"{repeats} row{'s' if repeats > 1 else ''} of the last step {'are repeats' if repeats > 1 else 'is a repeat'}, so that all {self.world} ranks have it. tail='drop' leaves "
                 "that step out; tail='pad' keeps it: then skip rows where batch['valid'] is False",
                 stacklevel=stack_level(),
             )

@@ -211,7 +211,7 @@ class _Shards(Writer):
             i, text = skipped[0]
             raise RecordError(
                 f"{self._shown}: none of the {len(skipped)} samples of shard {k} can be packed, and a shard cannot be "
-                f"empty; the first is sample {i}: {text}. Mend the source, or take larger shards with shard_records=",
+                f"empty; the first is {_of_sample(i, text)}. Mend the source, or take larger shards with shard_records=",
                 "bad argument",
             )
         return compared
@@ -320,7 +320,7 @@ class _Shards(Writer):
             i, text = min(skipped)
             warnings.warn(
                 f"{self._shown}: {len(skipped):,} of {self._planned:,} samples were left out, and {SKIPPED} in it names "
-                f"each; the first is sample {i}: {text}{kept}",
+                f"each; the first is {_of_sample(i, text)}{kept}",
                 stacklevel=stack_level(),
             )
         return dataset
@@ -360,6 +360,11 @@ def _is_of_the_process(e: BaseException | None) -> bool:
 def _text(e: BaseException) -> str:
     said = _of_main("".join(traceback.format_exception_only(e)).strip()) if not isinstance(e, Error) else str(e)
     return shown(" ".join(said.split()))[:_TEXT_MAX]
+
+
+def _of_sample(i: int, text: str) -> str:
+    """An error of a record names the sample itself."""
+    return text if re.match(rf"sample {i}\b", text) else f"sample {i}: {text}"
 
 
 # ---- the file dataset.packing ----
@@ -509,6 +514,13 @@ class _Job:
         self.maker = writer.maker()
         self.shards = -(-self.count // writer._per_shard)
         self._take_over()
+        if self.shards < min(workers, self.count):
+            warnings.warn(
+                f"{writer._shown}: workers={workers}, but the {self.count:,} records fill only {self.shards} "
+                f"shard{'s'[: self.shards > 1]}, and a worker makes whole shards, so the other workers have nothing to do; "
+                f"shard_records={-(-self.count // (4 * workers))} gives each worker about 4",
+                stacklevel=stack_level(),
+            )
 
     def _pickle(self) -> bytes:
         try:
@@ -608,10 +620,13 @@ class _Job:
         different = [name for name in job if before.get(name) != job[name]]
         if different:
             name = different[0]
-            complete = f"{count} complete shards"
+            complete = f"{count} complete shard{'s'[: count != 1]}"
+            other = "other" if name in ("names", "images", "classes", "files of the source") else "another"
+            if name == "records of a shard":
+                name = "number of records in a shard"
             raise ExistsError(
-                f"{self.writer._shown}: an earlier call was stopped there, and left {complete} with another {name}: "
-                f"{_differing(before.get(name), job[name])}. Call with the same arguments to go on, or with resume=False "
+                f"{self.writer._shown}: an earlier call was stopped there, and left {complete} with {other} {name}: "
+                f"{_differing(before.get(different[0]), job[different[0]])}. Call with the same arguments to go on, or with resume=False "
                 "to remove them and begin again",
                 "exists already",
             )

@@ -37,6 +37,24 @@ for bad in "${id:1}" "${id}0" "${id:1}g"; do
 done
 run 2 "$CAT" verify good/00000.shard --id "$id"
 
+# A folder without a manifest says what it is.
+mkdir -p none above/b above/c above/a && cp good/* above/c && cp good/* above/b
+for verb in verify info; do
+	run 3 "$CAT" $verb none
+	said "this folder is not a dataset: shardpack or libshard.pack() makes one of images, tables or arrays"
+	run 3 "$CAT" $verb above
+	said "the folder holds datasets, such as above/b: give one of them"
+done
+
+# A shard that was not copied whole: both sizes are said.
+cp -r good short && size=$(stat -c %s good/00001.shard)
+for cut in 5000 4096; do
+	truncate -s $((size - cut)) short/00001.shard
+	run 1 "$CAT" verify short
+	grep -q "; the file has $((size - cut)) bytes, and the manifest says $size: copy it again from where it is whole$" err ||
+		die "$(cat err)"
+done
+
 # change FILE OFFSET: turn over one bit
 change() {
 	"$PYTHON" -c 'import sys

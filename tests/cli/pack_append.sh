@@ -152,7 +152,7 @@ token = libshard.Loader(libshard.open("old"), batch_size=4, shuffle=True, seed=3
 try:
     libshard.Loader(libshard.open("ds"), batch_size=4, shuffle=True, seed=3).load_state_dict(token)
 except libshard.MismatchError as error:
-    assert "the token belongs to" in str(error) and "records were appended since" in str(error), error
+    assert "the state belongs to" in str(error) and "records were appended since" in str(error), error
 else:
     raise AssertionError("an old token is taken for one of this dataset")
 PY

@@ -123,7 +123,7 @@ done <stories
 
 mkdir -p three/a && cp all/plain/c/x.jpeg three/a/1.jpg && cp all/jpeg6/c/x.jpeg three/a/2.jpg
 cp all/both/c/x.png three/a/3.png
-LIES="2 of 3 images have an orientation in EXIF or XMP, and lie as in the file (the first is a/2.jpg)"
+LIES="2 of 3 images have an orientation in EXIF or XMP, which is not applied (the first is a/2.jpg)"
 ARGS=(--crop 8 --order source)
 for more in "" --sandbox; do
 	# shellcheck disable=SC2086

@@ -200,7 +200,7 @@ cat 1.part 2.part 3.part 4.part >four.bin
 LONG=$(printf 'x%.0s' {1..240})
 for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a" "quarantine.jsonl quarantine.jsonl/x a a/quarantine.jsonl" \
 	"a/b a a.file d" "a/b a.file a a.file.file" "a.file/x a/b a d" "a.folder a a/b a.file" "a a.folder/b a/b d" \
-	"a.folder/b a a/b d" "quarantine.jsonl quarantine.jsonl/x quarantine.jsonl.file d" \
+	"quarantine.plan quarantine.plan/x quarantine.plan.file quarantine.jsonl/x" "a.folder/b a a/b d" "quarantine.jsonl quarantine.jsonl/x quarantine.jsonl.file d" \
 	"$LONG $LONG/a $LONG/$LONG .tmp.b.0123456789abcdef"; do
 	# shellcheck disable=SC2086
 	set -- $keys
@@ -215,7 +215,11 @@ for keys in "a a/b a/b/c d" "a/b/c a/b a d" "a/x/y a/x a/x/z a" "quarantine.json
 	for turn in 1 2; do # the second one finds its own copies
 		for j in 1 4; do
 			rm -rf kept4
-			[ $turn = 2 ] || rm -rf bad4
+			rm -rf old4 && mv bad4 old4 2>/dev/null || true
+			if [ $turn = 2 ]; then
+				run 0 "$PACK" plan images four.csv -o kept4 --extents "${ARGS[@]}" --on-error quarantine --quarantine bad4
+				cp -r old4/. bad4
+			fi
 			run 0 "$PACK" images four.csv -o kept4 --extents "${ARGS[@]}" -j $j --on-error quarantine --quarantine bad4
 			said "shardpack: 6 inputs = 2 written + 0 skipped + 4 quarantined + 0 failed"
 			for i in 1 2 3 4; do

@@ -48,10 +48,10 @@ said "shardpack: 12 inputs = 0 written + 0 skipped + 0 quarantined + 4 failed + 
 # Only shards with a bad input are held back; then another policy is another dataset.
 run 0 "$PACK" plan images odd -o ds "${SIZE[@]}" --shard-records 2 -q
 run 1 "$PACK" build ds
-grep -q "leaves bad inputs out; that makes another dataset, so remove ds and begin again with .shardpack plan.$" err ||
+grep -q "or --on-error quarantine --quarantine DIR; that makes another dataset, so remove ds and begin again with .shardpack plan.$" err ||
 	die "$(cat err)"
 run 1 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2
-grep -q "leaves bad inputs out; that makes another dataset, so pack everything again with --replace$" err || die "$(cat err)"
+grep -q "or --on-error quarantine --quarantine DIR; that makes another dataset, so pack everything again with --replace$" err || die "$(cat err)"
 [ "$(find ds -name '*.shard' | wc -l)" -ge 1 ] || die "no shard without a bad input was published"
 [ ! -e ds/dataset.manifest ] || die "sealed in spite of bad inputs"
 run 2 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2 --on-error skip
@@ -103,6 +103,8 @@ for way in "skip" "skip --shard-records 3" "quarantine --quarantine nothing"; do
 		"('failed', 1, 0, 8)" ] || die "report"
 done
 [ "$(wc -l <nothing/quarantine.jsonl)" = 8 ] || die "what was quarantined is listed"
+run 1 "$PACK" images none -o n.ds --on-error quarantine --quarantine nothing --order source "${SIZE[@]}"
+said "shardpack: n.ds: $ALL_BAD"
 # One that was there stays as it was, and so does the folder of a user.
 run 1 "$PACK" images none -o skip --on-error skip "${SIZE[@]}" --replace
 run 0 "$CAT" verify skip
@@ -164,18 +166,61 @@ done
 "$PYTHON" -c 'import json
 lines = [json.loads(l) for l in open("bad/quarantine.jsonl")]
 assert all(l["input"].startswith("odd/") and l["class"] == "odd" and l["reason"] and l["message"] for l in lines)'
+# The next dataset has a folder of its own, or the reasons above were lost.
+QUARANTINE=(--on-error quarantine --quarantine bad)
+REST="nothing was touched (move it away or remove it, or give another folder: each dataset has its own)"
+LEFT="shardpack: --quarantine bad: holds what an earlier run left out; $REST"
+IN_USE="shardpack: --quarantine bad3: is in use by an unfinished run of another plan; $REST"
+cp -r bad bad.before
+for more in "--seed 9" "--seed 9 --dry-run" ""; do
+	# shellcheck disable=SC2086
+	run 2 "$PACK" images odd -o q2 "${SIZE[@]}" "${QUARANTINE[@]}" $more
+	said_only "$LEFT"
+	same bad bad.before
+	[ ! -e q2 ] || die "made for nothing"
+done
+run 2 "$PACK" plan images odd -o q2 "${SIZE[@]}" "${QUARANTINE[@]}"
+said_only "$LEFT"
+run 2 "$PACK" images odd -o q "${SIZE[@]}" "${QUARANTINE[@]}" --seed 9 --replace
+said_only "$LEFT"
+run 0 "$PACK" images odd -o q "${SIZE[@]}" "${QUARANTINE[@]}" # that is there already
+same bad bad.before
+mkdir theirs && echo text >theirs/notes.txt
+run 2 "$PACK" images odd -o q2 "${SIZE[@]}" --on-error quarantine --quarantine theirs
+said_only "shardpack: --quarantine theirs: holds 'notes.txt', which no run of this plan left out; nothing was touched \
+(give a folder that is empty or not there)"
+[ "$(contents theirs)" = notes.txt ] || die "theirs holds $(contents theirs)"
+
+# Runs of one plan share the folder: after a failure, in parts, and after a seal that was killed
+# before the manifest.
+run 1 "$PACK" images odd -o q3 "${SIZE[@]}" --on-error quarantine --quarantine bad3 --shard-records 2 --max-bad 2 -j1
+run 2 "$PACK" images odd -o other "${SIZE[@]}" --on-error quarantine --quarantine bad3
+said_only "$IN_USE"
+run 0 "$PACK" plan images odd -o q3 "${SIZE[@]}" --on-error quarantine --quarantine bad3 --shard-records 2 -q
+for part in 1/2 0/2; do run 0 "$PACK" build q3 --part $part -q; done
+run 2 "$PACK" images odd -o other "${SIZE[@]}" --on-error quarantine --quarantine bad3
+said_only "$IN_USE"
+cp -r q3 q3.before && cp -r bad3 bad3.before
+run 0 "$PACK" seal q3 -q
+same bad bad3
+rm -r q3 bad3 && mv q3.before q3 && mv bad3.before bad3 && cp bad/quarantine.jsonl bad3
+run 0 "$PACK" images odd -o q3 "${SIZE[@]}" --on-error quarantine --quarantine bad3 --shard-records 2
+same bad bad3
 # Another file of that name there is not overwritten.
-rm -rf q && echo other >bad/odd/truncated.jpg
-run 3 "$PACK" images odd -o q "${SIZE[@]}" --on-error quarantine --quarantine bad
-said "shardpack: odd/odd/truncated.jpg: the quarantine $(realpath bad) has another file of that name; if an earlier run left it, move it away, or give another folder"
-[ "$(cat bad/odd/truncated.jpg)" = other ] || die "overwritten"
+rm -rf q && run 0 "$PACK" plan images odd -o q "${SIZE[@]}" --on-error quarantine --quarantine bad5 -q
+mkdir -p bad5/odd && echo other >bad5/odd/truncated.jpg
+run 3 "$PACK" build q
+said "shardpack: $PWD/odd/odd/truncated.jpg: the quarantine $PWD/bad5 has another file of that name; if an earlier run left it, move it away, or give another folder"
+[ "$(cat bad5/odd/truncated.jpg)" = other ] || die "overwritten"
 
 # ---- --max-bad ----
 
 for max in 3 30%; do
 	rm -rf m
 	run 1 "$PACK" images odd -o m "${SIZE[@]}" --on-error skip --max-bad $max -j2
-	grep -q "^shardpack: --max-bad allows 3 bad inputs, and there are 4; stopped at input [0-9]* of 12$" err ||
+	of=
+	[ $max = 3 ] || of=" (30% of 12 inputs)"
+	grep -q "^shardpack: --max-bad allows 3 bad inputs$of, and there are 4; stopped at input [0-9]* of 12$" err ||
 		die "$(cat err)"
 	[ ! -e m/dataset.manifest ] || die "sealed"
 done
@@ -184,4 +229,4 @@ for max in 5 42%; do
 	run 0 "$PACK" images odd -o m "${SIZE[@]}" --on-error skip --max-bad $max
 	same m skip
 done
-echo "12 odd files: fail, skip, quarantine, --max-bad; every account adds up"
+echo "12 odd files: fail, skip, quarantine, its folder, --max-bad; every account adds up"

@@ -36,7 +36,7 @@ check() {
 	while read -r path _; do
 		grep -qF "/$path: " err || die "$name: the terminal does not name $path: $(cat err)"
 	done <"$name.bad"
-	said "--on-error skip or quarantine leaves bad inputs out"
+	said "to leave bad inputs out, add --on-error skip, or --on-error quarantine --quarantine DIR"
 	run 1 "$PACK" plan images "$src" -o "$name.ds" "${SMALL[@]}" "$@"
 	[ ! -e "$name.ds" ] || die "$name: a plan was made"
 	said "shardpack: $bad of $((bad + good)) inputs are bad"

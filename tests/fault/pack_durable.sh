@@ -49,13 +49,14 @@ make_images src 40
 ARGS=(--resize 16 --crop 16 --shard-records 20 --on-error quarantine --quarantine bad -q)
 
 logged 0 "$PACK" images src -o new/deep/out "${ARGS[@]}"
-kept 6 7 2 # new, deep, out, .shardpack, bad, bad/class_00; two shards, a file of receipts, three texts, the manifest
+# new, deep, out, .shardpack, bad, bad/class_00; two shards, a file of receipts, four texts, the manifest
+kept 6 8 2
 rm -r bad
 logged 0 "$PACK" images src -o new/deep/out "${ARGS[@]}" --seed 5 --replace
-kept 4 7 2
+kept 4 8 2
 rm -r bad
 logged 0 "$PACK" plan images src -o parts/here "${ARGS[@]}"
-kept 4 2 0
+kept 4 3 0
 logged 0 "$PACK" build parts/here -q
 kept 1 3 2
 logged 0 "$PACK" seal parts/here -q
@@ -70,6 +71,7 @@ run 0 "$CAT" verify drop/out -q
 
 # ---- the control ----
 
+rm -r bad
 export SYNC_FORGET=folders
 logged 0 "$PACK" images src -o other/deep "${ARGS[@]}"
 judge >verdict

@@ -318,8 +318,8 @@ TEST(what_cannot_be_transformed_is_refused)
 	o.fields = 0;
 	asked.mean[1] = 0.5f;
 	CHECK_STR(refusal(o, &to, SHARD_E_ARGUMENT),
-		  "options: mean[1] is 0.5 and std[1] 0, but with SHARD_U8 samples stay what they are; leave both at "
-		  "0, or ask for another dtype");
+		  "options: mean[1] is 0.5 and std[1] 0, but with SHARD_U8 samples stay what they are; leave out "
+		  "mean and std, or ask for another dtype");
 	asked.mean[1] = 0;
 	pair_open(o, &asked, 1);
 	CHECK_EQ(shard_transform_open(&beside, pair.transforming, "image", &asked, &err), SHARD_E_ARGUMENT);

@@ -169,6 +169,19 @@ TEST(bytes_are_counted_as_bytes)
 	CHECK_STR(line, "unpacking 1.0 GiB/4.0 GiB   25%  32.0 MiB/s  ETA 1m 36s");
 }
 
+TEST(one_image_is_not_images)
+{
+	struct progress_state state = {.label = "packing", .unit = "images", .count = 0, .total_count = 1};
+	char line[512];
+
+	progress_line(line, sizeof(line), &state, 200);
+	CHECK_STR(line, "packing 0/1 image    0%");
+	state.count = 1;
+	state.total_count = 0;
+	progress_line(line, sizeof(line), &state, 200);
+	CHECK_STR(line, "packing 1 image");
+}
+
 TEST(rates_look_back_sixteen_seconds)
 {
 	struct progress_state state;

@@ -216,10 +216,10 @@ class Images(unittest.TestCase):
 
     def test_columns(self):
         data = [f.read_bytes() for f in self.files]
-        want = self.pack(Samples(self.files), "samples").id
+        want = self.pack(Samples(self.files), "samples", shard_records=2).id
         for columns in ({"image": data, "label": [*range(4)]}, {"label": np.arange(4), "image": tuple(data), "more": [0] * 4}):
             for workers in (None, 0, 2):
-                self.assertEqual(self.pack(columns, "columns", workers=workers).id, want)
+                self.assertEqual(self.pack(columns, "columns", workers=workers, shard_records=2).id, want)
         options = {"resize": 32, "crop": 24}
         named = {"image": data, "label": list("abcd"), "text": [f"x{i}" for i in range(4)], "name": list("wxyz")}
         ds = libshard.pack(named, {"image": libshard.Image(**options), "label": None, "text": None}, "named", key="name",
@@ -366,7 +366,7 @@ class Images(unittest.TestCase):
                 with mock.patch("libshard._images._PIPE_BYTES", pipe_bytes):
                     with self.assertRaisesRegex(libshard.RecordError, "sample 2, .*shardpack decode.*killed by signal 11"):
                         libshard.pack(Samples(files), schema(), "ends", replace=True)
-                    with self.assertWarnsRegex(UserWarning, "2 of 7 samples were left out, .*the first is sample 2: "):
+                    with self.assertWarnsRegex(UserWarning, "2 of 7 samples were left out, .*the first is sample 2, field .image.: "):
                         ds = libshard.pack(Samples(files), schema(), "ends", replace=True, on_error="skip")
                     self.assertEqual([(int(r["label"]), bytes(r["image"])[:1]) for r in ds],
                                      [(0, b"a"), (1, b"x"), (3, b"b"), (4, b"c"), (6, b"d")])  # fmt: skip

@@ -765,16 +765,24 @@ class GoingOn(Loading):
                 self.assertLessEqual(stats["filled_record_count"], (6 + 4 + 2 + 1) * batch)
                 self.assertLessEqual(stats["filled_bytes"], (6 + 4 + 2 + 1) * batch * 4096)
 
+    def test_a_state_that_was_cut(self):
+        with libshard.Loader(self.ds, 4) as loader:
+            state = loader.state_dict()
+            with self.assertRaisesRegex(
+                libshard.ArgumentError, r"the state has no complete token of .*; give the text of state_dict\(\) as it was"
+            ):
+                loader.load_state_dict({**state, "token": state["token"][:-9]})
+
     def test_states_of_others_are_refused(self):
         data.pack_images("other", 50)
         with libshard.Loader(self.ds, 8, seed=3) as loader, libshard.Loader("other", 8, seed=3) as other:
-            with self.assertRaisesRegex(libshard.MismatchError, "the token belongs to dataset"):
+            with self.assertRaisesRegex(libshard.MismatchError, "the state belongs to dataset"):
                 loader.load_state_dict(other.state_dict())
             with libshard.Loader(self.ds, 8, seed=4) as seeded:
                 with self.assertRaisesRegex(libshard.MismatchError, "seed 4; the loader has"):
                     loader.load_state_dict(seeded.state_dict())
             with libshard.Loader(self.ds, 8, seed=3, shuffle=False) as sequential:
-                words = "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's"
+                words = "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the state's"
                 with self.assertRaisesRegex(libshard.MismatchError, words):
                     sequential.load_state_dict(loader.state_dict())
                 words = "without shuffle, and this loader shuffles; open it with shuffle=False to go on in that order"

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole images: batches with an image of its own size in each row, as they lie and transformed."""
 
+import copy
+import dataclasses
+import pickle
 import unittest
 
 import libshard
@@ -51,6 +54,20 @@ class Whole(unittest.TestCase):
             first = np.asarray(batch["image"])
             self.assertTrue(np.shares_memory(np.asarray(batch.images("image")[0]), first))
         self.assertEqual(sorted(seen), list(range(RECORDS)))
+
+    def test_statistics(self):
+        """Zeros behind the images would count, so there are none; an error says what to do."""
+        for ds in (self.ds, (self.ds + self.ds).dataset):
+            self.assertEqual(ds.stats.channels, {})
+            with self.assertRaisesRegex(KeyError, "whole images.*zeros.*`shardcat stats .*whole`.*0 to 255"):
+                ds.stats.channels["image"]
+            with self.assertRaisesRegex(KeyError, "'label': sums are recorded of images of uint8 that all have one size"):
+                ds.stats.channels["label"]
+            with self.assertRaisesRegex(KeyError, "no field 'x'; there are image, "):
+                ds.stats.channels["x"]
+        copies = (copy.deepcopy(self.ds.stats), pickle.loads(pickle.dumps(self.ds.stats)))
+        self.assertEqual([dataclasses.asdict(s) for s in copies], [{"channels": {}, "class_counts": {"a": RECORDS}}] * 2)
+        self.assertIsNone(self.ds.stats.channels.get("image"))
 
     def test_some_fields(self):
         """The images bring their sizes."""

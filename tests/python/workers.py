@@ -56,7 +56,7 @@ def calls():
 
 
 def pack(source, out="ours", workers=2, schema=None, **options):
-    return libshard.pack(source, schema, out, workers=workers, shard_records=PER_SHARD, **options)
+    return libshard.pack(source, schema, out, workers=workers, **{"shard_records": PER_SHARD, **options})
 
 
 def rows(count=COUNT):
@@ -315,9 +315,10 @@ class Resume(Base):
         for source, options, said in (
             (Source(99), same, "another length: 100, and now 99"),
             (Source(), {}, "another provenance: "),
+            (Source(), {**same, "shard_records": 8}, "another number of records in a shard: 10, and now 8"),
             (Source(), {**same, "compress": "lz4"}, "another compress: None, and now 'lz4'"),
             (Source(), {**same, "order": "shuffle"}, "another order: 'source', and now 'shuffle'"),
-            (Source(), {**same, "classes": ["a", "b", "c"]}, "another classes: "),
+            (Source(), {**same, "classes": ["a", "b", "c"]}, "other classes: "),
             (Source(), {**same, "key": name_of}, "another key: None, and now 'a function'"),
             (rows(), same, "another source: "),
             (Source(), {**same, "schema": "x:i32[300],label:i32"}, "field 'label'"),
@@ -680,6 +681,22 @@ class Workers(Base):
         data.shardpack("raw", "nine.bin", "--schema", "x:i16", "-o", "more", "--replace")
         self.check_sealed("more", more=["dataset.sources"])
 
+    def test_the_first_that_is_left_out_is_named_once(self):
+        with self.assertWarnsRegex(UserWarning, "the first is sample 20, field 'x'"):
+            pack(Source(wrong=[20]), on_error="skip", workers=0)
+
+    def test_fewer_shards_than_workers(self):
+        said = "ours: workers=4, but the 100 records fill only {}, .*; shard_records=7 gives each worker about 4$"
+        with self.assertWarnsRegex(UserWarning, said.format("2 shards")):
+            pack(Source(), workers=4, shard_records=50)
+        self.new()
+        with self.assertWarnsRegex(UserWarning, said.format("1 shard")):
+            pack(Source(), workers=4, shard_records=None)
+        self.new()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            pack(Source(), workers=4, shard_records=25)
+
     def test_rows_of_columns_are_left_out(self):
         x, names = list(range(COUNT)), ["ab"[i % 2] for i in range(COUNT)]
         x[57], names[23] = "none", "c"
@@ -688,7 +705,7 @@ class Workers(Base):
         kept, ids = [i for i in range(COUNT) if i not in (23, 57)], set()
         for workers in (None, 0, 2):
             self.new()
-            with self.assertWarnsRegex(UserWarning, "2 of 100 samples were left out.*is sample 23: .*'c' is none of the 2"):
+            with self.assertWarnsRegex(UserWarning, "2 of 100 samples were left out.*is sample 23, field 'label': 'c' is none of the 2"):
                 ds = pack(columns, workers=workers, on_error="skip", **options)
             ids.add(ds.id)
             self.assertEqual(sorted(r["x"] for r in ds), kept)
@@ -1244,7 +1261,7 @@ class Opens:
 class Refused(Base):
     def check(self, source, said, kind=libshard.ArgumentError, **options):
         with self.assertRaisesRegex(kind, said):
-            libshard.pack(source, options.pop("schema", None), "ours", **{"workers": 2, **options})
+            libshard.pack(source, options.pop("schema", None), "ours", **{"workers": 2, "shard_records": 5, **options})
         self.check_nothing()
 
     def test_sources(self):
@@ -1268,7 +1285,7 @@ class Refused(Base):
             self.check(source, r"attribute file is a _io.BufferedReader: forked workers would share its place in the file",
                        start_method="fork")  # fmt: skip
         source.file = io.BytesIO()
-        self.assertEqual(len(libshard.pack(source, None, "ours", workers=2, start_method="fork")), 20)
+        self.assertEqual(len(libshard.pack(source, None, "ours", workers=2, start_method="fork", shard_records=5)), 20)
 
     def test_a_length_that_changes(self):
         self.check(Grows(), "the source has 21 samples in a worker, and 20 where it was given")

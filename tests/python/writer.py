@@ -396,7 +396,7 @@ class Sources(Case):
             (bare, ["", ""]),
         )):
             for workers in (None, 2):
-                ds = libshard.pack(source, None, f"again{number}{workers}", workers=workers)
+                ds = libshard.pack(source, None, f"again{number}{workers}", workers=workers, shard_records=1)
                 self.assertEqual([ds.key(i) for i in range(len(ds))], want)
         self.assertEqual(libshard.pack(a, None, "other", key=lambda i, _: f"new{i}").key(2), "new2")
         with self.assertWarnsRegex(UserWarning, "part 1 of the concatenation has no keys"):

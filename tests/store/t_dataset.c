@@ -290,6 +290,7 @@ TEST(what_is_wrong_with_one_shard_is_said_when_it_is_used)
 		{"damaged header", 4, SHARD_E_CORRUPT, "3.shard: I3: "},
 		{"damaged footer", 5, SHARD_E_CORRUPT, "3.shard: I5: "},
 		{"cut", 6, SHARD_E_CORRUPT, "3.shard: I4: "},
+		{"cut", 6, SHARD_E_CORRUPT, "; the file has 20480 bytes, and the manifest says "},
 		{"empty", 7, SHARD_E_CORRUPT, "3.shard: I1: "},
 		{"a folder", 8, SHARD_E_IO, "3.shard: is a folder"},
 	};

@@ -186,7 +186,10 @@ TEST(records_by_label)
 	check_is(both, flag, 103);
 	shard_selection_close(both);
 	CHECK_EQ(shard_select_where(&both, ds, s, "label", none, COUNT(none), &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "where label is one of 2 values: selects none of the 103 records");
+	CHECK_STR(err.message,
+		  "where label is one of 2 values (the dataset has 0 to 9): selects none of the 103 records");
+	CHECK_EQ(shard_select_where(&both, ds, NULL, "label", none, 1, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "where label is 10 (the dataset has 0 to 9): selects none of the 103 records");
 	CHECK_EQ(shard_select_where(&both, ds, NULL, "weight", values, 1, &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "field 'weight' is not an integer scalar, so records cannot be selected by its value");
 	CHECK_EQ(shard_select_where(&both, ds, NULL, "cat", values, 1, &err), SHARD_E_ARGUMENT);

@@ -116,6 +116,16 @@ static const char *quantity(char out[HUMAN_CHARS], const struct progress_state *
 	return state->unit ? human_count(out, count) : human_bytes(out, count);
 }
 
+/* " images", or " image" of one. */
+static void append_unit(char *out, size_t out_bytes, const char *unit, uint64_t count)
+{
+	size_t bytes = strlen(unit), used = strlen(out);
+
+	if (count == 1 && bytes && unit[bytes - 1] == 's')
+		bytes--;
+	snprintf(out + used, out_bytes - used, " %.*s", (int)bytes, unit);
+}
+
 static void compose(char *out, size_t out_bytes, const struct progress_state *state, unsigned parts)
 {
 	char text[HUMAN_CHARS];
@@ -125,7 +135,7 @@ static void compose(char *out, size_t out_bytes, const struct progress_state *st
 	if (state->total_count)
 		append(out, out_bytes, "/", quantity(text, state, state->total_count), "");
 	if (parts & PART_UNIT && state->unit)
-		append(out, out_bytes, " ", state->unit, "");
+		append_unit(out, out_bytes, state->unit, state->total_count ? state->total_count : state->count);
 	if (state->total_count) {
 		/* Rounded down: 100% is when all is done, and not before. */
 		double share = (double)state->count * 100 / (double)state->total_count;
@@ -196,7 +206,7 @@ void progress_finish(struct progress *p)
 
 	progress_abandon(p);
 	append(line, sizeof(line), p->label, " ", human_count(count, p->count));
-	append(line, sizeof(line), " ", p->unit, "");
+	append_unit(line, sizeof(line), p->unit, p->count);
 	if (p->bytes)
 		append(line, sizeof(line), ", ", human_bytes(bytes, p->bytes), "");
 	append(line, sizeof(line), " in ", human_duration(time, elapsed_ns), "");

@@ -85,6 +85,7 @@ static void print_field(const struct census *c, uint32_t field)
 	const struct shard_field *f = &c->input->schema->field[field];
 	const struct census_field *of = &c->field[field];
 	char count[HUMAN_CHARS], min[INT128_CHARS], max[INT128_CHARS];
+	bool is_of_bytes = f->semantic == SHARD_IMAGE && f->dtype == SHARD_U8; /* `info` scales these */
 
 	if (!of->channels || (!c->has_read && !of->recorded))
 		return;
@@ -109,6 +110,8 @@ static void print_field(const struct census *c, uint32_t field)
 			printf("  min %s  max %s", int128_text(min, s->min), int128_text(max, s->max));
 		else if (has_limits && s->count)
 			printf("  min %.9g  max %.9g", s->float_min, s->float_max);
+		if (is_of_bytes && s->count)
+			printf("  (of 0..255)");
 		if (has_limits && s->nan)
 			printf("  %" PRIu64 " NaN", s->nan);
 		if (has_limits && s->infinite)

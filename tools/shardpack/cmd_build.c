@@ -156,7 +156,7 @@ static int open_planned(struct planned *s, const struct build_options *o, bool n
 				    "%s: the file `quarantine` is missing; run the same `shardpack plan` "
 				    "command again to restore it",
 				    s->job.state_dir);
-		rc = quarantine_open(&s->quarantine, s->quarantine_said);
+		rc = quarantine_open(&s->quarantine, s->quarantine_said, &s->plan);
 		s->job.quarantine = s->quarantine;
 	}
 	s->job.source = o->source ? o->source : s->source ? s->source : "";

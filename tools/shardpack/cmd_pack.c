@@ -237,6 +237,8 @@ static int finish_sealed(struct packing *w)
 	count_again(w);
 	/* A run that was stopped behind the manifest has not done that. */
 	rc = output_keep_times(&w->job);
+	if (rc == EXIT_DONE && w->o->quarantine)
+		quarantine_close(w->o->quarantine, &w->plan);
 	if (rc == EXIT_DONE)
 		rc = output_clear_state(&w->job);
 	return rc == EXIT_DONE ? seal_recount(&w->job) : rc;
@@ -256,17 +258,20 @@ static int carry_out(struct packing *w, bool plan_only)
 		w->began = true;
 		return known_bad_look(&w->job, w->o->trust_names ? NULL : &w->times);
 	}
+	rc = w->o->quarantine ? quarantine_check(w->o->quarantine, &w->plan) : rc;
+	if (rc != EXIT_DONE)
+		return rc;
 	if (state == OUTPUT_STARTED)
 		w->job.exif_said |= output_exif_said(&w->job);
 	rc = exif_decision_look(&w->job, w->o->sandbox);
 	if (rc != EXIT_DONE)
 		return rc;
-	if (w->o->quarantine) {
-		rc = quarantine_open(&w->quarantine, w->o->quarantine);
+	if (!plan_only && state == OUTPUT_NEW)
+		rc = space_check(&w->job, space_needed(&w->job, NULL) + w->plan.text.bytes);
+	if (rc == EXIT_DONE && w->o->quarantine) {
+		rc = quarantine_open(&w->quarantine, w->o->quarantine, &w->plan);
 		w->job.quarantine = w->quarantine;
 	}
-	if (rc == EXIT_DONE && !plan_only && state == OUTPUT_NEW)
-		rc = space_check(&w->job, space_needed(&w->job, NULL) + w->plan.text.bytes);
 	w->made_out = rc == EXIT_DONE && access(w->job.out_dir, F_OK) != 0;
 	if (rc == EXIT_DONE)
 		rc = output_begin(&w->job, w->root.absolute, &w->times);
@@ -307,6 +312,8 @@ static int show_plan(struct packing *w)
 	} else if (rc == EXIT_DONE) {
 		rc = check_sources(w, state);
 	}
+	if (rc == EXIT_DONE && state != OUTPUT_SEALED && w->o->quarantine)
+		rc = quarantine_check(w->o->quarantine, &w->plan);
 	if (rc == EXIT_DONE && state != OUTPUT_SEALED)
 		rc = exif_decision_look(&w->job, w->o->sandbox);
 	if (rc == EXIT_DONE)

@@ -175,7 +175,7 @@ static void say_how_to_go_on(const struct report *r)
 		hint("complete shards are kept; remove the cause, then run the same command again to continue");
 	else if (r->exit_code == EXIT_BAD && r->job->plan->recipe.on_error == ON_ERROR_FAIL && r->job->account->bad)
 		/* that makes another dataset; where nothing was written, only `shardpack plan` left something */
-		hint("--on-error skip or quarantine leaves bad inputs out%s%s",
+		hint("to leave bad inputs out, add --on-error skip, or --on-error quarantine --quarantine DIR%s%s",
 		     r->job->account->written || !r->scan ? "; that makes another dataset, so " : "",
 		     r->job->account->written || !r->scan ? r->job->remedy : "");
 	text_free(&command);

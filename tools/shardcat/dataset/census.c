@@ -233,6 +233,8 @@ static uint32_t channel_axis(const struct shard_field *f)
 {
 	uint32_t axis = f->layout == SHARD_HWC ? 2 : 0;
 
+	if (f->ndim == 2 && f->layout == SHARD_HWC && f->ragged_axes == 1 && f->shape[1] <= SUMS_CHANNELS_MAX)
+		return 1; /* a whole image: pixels, one behind the other */
 	if (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW) || (f->ragged_axes >> axis & 1) ||
 	    f->shape[axis] > SUMS_CHANNELS_MAX)
 		return f->ndim;
@@ -327,7 +329,7 @@ static int add_field(struct census *c, struct reading *r, uint32_t field, const 
 	}
 	count = tensor.element_count / to->channels;
 	if (!rc && count)
-		sums_add(to->sums, to->channels, f->dtype, data, count, channel_axis(f) == 2);
+		sums_add(to->sums, to->channels, f->dtype, data, count, f->layout == SHARD_HWC);
 	tensor_free(&tensor);
 	return rc;
 }

@@ -10,23 +10,53 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "shard_inspect.h"
+#include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 
 #define READ_RECORDS 512 /* records of a dataset that are asked for at a time: 4 KiB of indices */
 
-/* A folder that cannot be opened: does shardpack only have to go on? */
-static void hint_if_unfinished(const char *dir)
+struct inner_dataset {
+	const char *dir;
+	char name[256]; /* the first in byte order; empty if there is none */
+};
+
+static bool has_manifest(const char *dir, const char *name)
 {
-	char manifest[4352], state[4352];
+	char path[FILES_PATH_BYTES];
+
+	return snprintf(path, sizeof(path), "%s/%s/dataset.manifest", dir, name) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+static void add_inner_dataset(void *context, const char *name)
+{
+	struct inner_dataset *inner = context;
+
+	if (name[0] != '.' && (!inner->name[0] || strcmp(name, inner->name) < 0) && has_manifest(inner->dir, name))
+		snprintf(inner->name, sizeof(inner->name), "%s", name);
+}
+
+/* A folder that cannot be opened: does shardpack only have to go on, or was another one meant? */
+static void hint_without_manifest(const char *dir)
+{
+	struct inner_dataset inner = {.dir = dir};
+	char state[FILES_PATH_BYTES];
 	struct stat st;
 
-	if (snprintf(manifest, sizeof(manifest), "%s/dataset.manifest", dir) >= (int)sizeof(manifest) ||
-	    snprintf(state, sizeof(state), "%s/.shardpack", dir) >= (int)sizeof(state))
+	if (has_manifest(dir, ".") || errno != ENOENT || access(dir, R_OK | X_OK) ||
+	    snprintf(state, sizeof(state), "%s/.shardpack", dir) >= (int)sizeof(state) ||
+	    files_list(dir, add_inner_dataset, &inner, NULL) != EXIT_DONE)
 		return;
-	if (stat(manifest, &st) && errno == ENOENT && !stat(state, &st) && S_ISDIR(st.st_mode))
+	if (inner.name[0])
+		hint("the folder holds datasets, such as %s/%s: give one of them", dir, inner.name);
+	else if (stat(state, &st) || !S_ISDIR(st.st_mode))
+		hint("this folder is not a dataset: shardpack or libshard.pack() makes one of images, tables or "
+		     "arrays");
+	else
 		hint("this dataset is unfinished: run the same shardpack command again, or shardpack build and then "
 		     "seal %s",
 		     dir);
@@ -41,7 +71,7 @@ static int open_folder(struct input *in, const char *id)
 
 	if (rc) {
 		rc = fail_of_library(&err);
-		hint_if_unfinished(in->path);
+		hint_without_manifest(in->path);
 		return rc;
 	}
 	in->schema = shard_dataset_schema(in->dataset);

@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
+#include "tools/common/files.h"
 #include "tools/common/json_out.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -225,6 +227,7 @@ void account_sort(struct account *a)
 int account_check_bad(const struct account *a, const struct cli_amount *max, uint64_t ordinal, uint64_t planned)
 {
 	uint64_t allowed;
+	char of[96] = "";
 
 	if (!max)
 		return EXIT_DONE;
@@ -232,10 +235,13 @@ int account_check_bad(const struct account *a, const struct cli_amount *max, uin
 	allowed = max->is_percent ? a->input_count * max->parts_per_million / UINT64_C(1000000) : max->count;
 	if (a->bad <= allowed)
 		return EXIT_DONE;
+	if (max->is_percent)
+		snprintf(of, sizeof(of), " (%.6g%% of %" PRIu64 " input%s)", (double)max->parts_per_million / 1e4,
+			 a->input_count, a->input_count == 1 ? "" : "s");
 	return fail(EXIT_BAD,
-		    "--max-bad allows %" PRIu64 " bad input%s, and there are %" PRIu64 "; stopped at input %" PRIu64
+		    "--max-bad allows %" PRIu64 " bad input%s%s, and there %s %" PRIu64 "; stopped at input %" PRIu64
 		    " of %" PRIu64,
-		    allowed, allowed == 1 ? "" : "s", a->bad, ordinal + 1, planned);
+		    allowed, allowed == 1 ? "" : "s", of, a->bad == 1 ? "is" : "are", a->bad, ordinal + 1, planned);
 }
 
 uint64_t account_failed(const struct account *a)
@@ -356,15 +362,6 @@ int known_bad_judge(const struct job *job, bool *told)
 
 /* ---- inputs that were left out, kept for a person to look at ---- */
 
-int quarantine_open(char **out, const char *dir)
-{
-	*out = files_make_dir(dir) ? realpath(dir, NULL) : NULL;
-	if (*out)
-		return EXIT_DONE;
-	return fail(EXIT_IO, "--quarantine %s: %s%s", dir, strerror(errno),
-		    errno == ENOENT ? " (the folder above it must exist)" : "");
-}
-
 static bool is_folder(const char *path)
 {
 	struct stat st;
@@ -373,12 +370,105 @@ static bool is_folder(const char *path)
 }
 
 #define LIST_NAME	"quarantine.jsonl" /* no copy is called so */
+#define OWNER_NAME	"quarantine.plan"  /* nor so: the digest of the plan, until it is sealed */
+#define OWNER_BYTES	65
 #define TEMP_PREFIX	".tmp."
 #define PART_BYTES_MAX	200 /* of a path; .file, .folder and a temporary name have room behind it */
 #define PART_BYTES_CUT	180
 #define PART_HASH_BYTES 8
 #define FILE_ENDING	".file"
 #define FOLDER_ENDING	".folder"
+
+/* What another run, or somebody else, has put into the folder. */
+struct quarantine_content {
+	bool absent, has_list, has_owner;
+	char first[256]; /* in byte order; empty if there is nothing */
+};
+
+static void add_name(void *context, const char *name)
+{
+	struct quarantine_content *c = context;
+
+	/* A killed run may have left temporary files. */
+	if (!strcmp(name, ".") || !strcmp(name, "..") || !strncmp(name, TEMP_PREFIX, sizeof(TEMP_PREFIX) - 1))
+		return;
+	c->has_list |= !strcmp(name, LIST_NAME);
+	c->has_owner |= !strcmp(name, OWNER_NAME);
+	if (!c->first[0] || strcmp(name, c->first) < 0)
+		snprintf(c->first, sizeof(c->first), "%s", name);
+}
+
+/* The path of the file that names the plan; to be freed.  `owner` is what it has for this plan. */
+static char *owner_path(const char *dir, const struct plan *plan, char owner[OWNER_BYTES])
+{
+	hex_from_bytes(owner, plan->digest, 32);
+	owner[OWNER_BYTES - 1] = '\n';
+	return xasprintf("%s/" OWNER_NAME, dir);
+}
+
+int quarantine_check(const char *dir, const struct plan *plan)
+{
+	struct quarantine_content c = {0};
+	char owner[OWNER_BYTES], *path = owner_path(dir, plan, owner);
+	int rc = EXIT_DONE;
+	bool ours = files_has_bytes(path, owner, OWNER_BYTES);
+
+	if (!ours)
+		rc = files_list(dir, add_name, &c, &c.absent);
+	/* Another process of this plan may have begun in between. */
+	if (!rc && c.first[0] && !files_has_bytes(path, owner, OWNER_BYTES)) {
+		if (c.has_list || c.has_owner)
+			rc = fail(
+				EXIT_USAGE,
+				"--quarantine %s: %s; nothing was touched (move it away or remove it, or give another "
+				"folder: each dataset has its own)",
+				dir,
+				c.has_owner ? "is in use by an unfinished run of another plan"
+					    : "holds what an earlier run left out");
+		else
+			rc = fail(
+				EXIT_USAGE,
+				"--quarantine %s: holds '%s', which no run of this plan left out; nothing was touched "
+				"(give a folder that is empty or not there)",
+				dir, c.first);
+	}
+	free(path);
+	return rc;
+}
+
+int quarantine_open(char **out, const char *dir, const struct plan *plan)
+{
+	char owner[OWNER_BYTES], *path = owner_path(dir, plan, owner);
+	struct shard_error err;
+	int rc = EXIT_DONE;
+
+	*out = files_make_dir(dir) ? realpath(dir, NULL) : NULL;
+	if (!*out)
+		rc = fail(EXIT_IO, "--quarantine %s: %s%s", dir, strerror(errno),
+			  errno == ENOENT ? " (the folder above it must exist)" : "");
+	if (!rc)
+		rc = quarantine_check(dir, plan);
+	/* If the name is taken now, two runs began at once, and only one of another plan is in the way. */
+	if (!rc && shard_publish(path, owner, OWNER_BYTES, 0, &err) != SHARD_OK)
+		rc = err.status == SHARD_E_EXISTS ? quarantine_check(dir, plan) : fail_of_library(&err);
+	free(path);
+	return rc;
+}
+
+void quarantine_close(const char *dir, const struct plan *plan)
+{
+	char owner[OWNER_BYTES], *path = owner_path(dir, plan, owner);
+
+	if (files_has_bytes(path, owner, OWNER_BYTES))
+		unlink(path);
+	free(path);
+}
+
+static bool is_own_name(const char *part, size_t bytes)
+{
+	return (bytes == strlen(LIST_NAME) && !memcmp(part, LIST_NAME, bytes)) ||
+	       (bytes == strlen(OWNER_NAME) && !memcmp(part, OWNER_NAME, bytes));
+}
 
 static bool ends_with(const char *text, size_t bytes, const char *ending)
 {
@@ -413,16 +503,16 @@ static char *name_of_part(const char *part, size_t bytes)
 static char *make_target(const char *quarantine, const char *path, bool *may_meet)
 {
 	char *target = xstrdup(quarantine), *name, *next;
-	bool ok = true, is_list = !strncmp(path, LIST_NAME "/", sizeof(LIST_NAME));
-	size_t n;
+	size_t n = strcspn(path, "/");
+	bool ok = true, is_own = path[n] && is_own_name(path, n);
 
 	*may_meet = ends_with(path, strlen(path), FILE_ENDING);
-	for (; ok && path[n = strcspn(path, "/")]; path += n + 1, is_list = false) {
+	for (; ok && path[n = strcspn(path, "/")]; path += n + 1, is_own = false) {
 		*may_meet |= ends_with(path, n, FOLDER_ENDING);
 		name = name_of_part(path, n);
 		next = xasprintf("%s/%s", target, name);
-		ok = is_list || files_make_dir(next);
-		for (; ok && (is_list || !is_folder(next)); is_list = false) {
+		ok = is_own || files_make_dir(next);
+		for (; ok && (is_own || !is_folder(next)); is_own = false) {
 			free(target);
 			target = next;
 			next = xasprintf("%s" FOLDER_ENDING, target);
@@ -443,7 +533,7 @@ static char *make_target(const char *quarantine, const char *path, bool *may_mee
 bool quarantine_keep(const char *quarantine, const char *path, const void *bytes, size_t size, char *message,
 		     size_t message_bytes)
 {
-	bool ok, may_meet, taken = !strcmp(path, LIST_NAME);
+	bool ok, may_meet, taken = is_own_name(path, strlen(path));
 	char *target = make_target(quarantine, path, &may_meet), *file;
 	struct shard_error err;
 	int rc = SHARD_E_EXISTS;

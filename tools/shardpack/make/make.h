@@ -265,8 +265,17 @@ int known_bad_judge(const struct job *job, bool *told);
  * quarantine.jsonl, which says of each what is wrong with it.
  */
 
-/* Make the folder if it is not there; its parent must be.  `out` is its absolute path. */
-int quarantine_open(char **out, const char *dir);
+/*
+ * Refuse a folder that holds what another plan left out, or something else.  It has the digest of
+ * its plan from the first run until that plan is sealed, so runs and parts of one plan share it.
+ */
+int quarantine_check(const char *dir, const struct plan *plan);
+
+/* The same, and make the folder if it is not there; its parent must be.  `out` is its absolute path. */
+int quarantine_open(char **out, const char *dir, const struct plan *plan);
+
+/* The plan is sealed, so from now on its quarantine is in the way of every run. */
+void quarantine_close(const char *dir, const struct plan *plan);
 
 /*
  * Copy a file into it.  Any thread.  A file that is there already with the same bytes is

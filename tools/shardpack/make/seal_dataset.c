@@ -316,6 +316,8 @@ int seal_run(const struct job *job)
 	free(names);
 	if (!rc)
 		rc = output_keep_times(job);
+	if (!rc && job->quarantine)
+		quarantine_close(job->quarantine, plan);
 	return rc ? rc : output_clear_state(job);
 }
 

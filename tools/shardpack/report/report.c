@@ -61,7 +61,7 @@ uint32_t facts_fit(const struct fit_count *f, struct fact out[FACTS_MAX])
 
 const struct fact_dropped facts_dropped[DROPPED_COUNT] = {
 	[DROPPED_ORIENTATION] = {"orientation", "an orientation in EXIF or XMP that is not applied",
-				 "an orientation in EXIF or XMP, and lie as in the file",
+				 "an orientation in EXIF or XMP, which is not applied",
 				 "; --exif apply turns them upright", true},
 	[DROPPED_ALPHA] = {"alpha", "an alpha channel or a transparent colour",
 			   "an alpha channel or a transparent colour, which is left out", "", false},
