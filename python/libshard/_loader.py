@@ -519,8 +519,9 @@ class LoaderBase(Hinting, Generic[T]):
     def _warn_of_repeats(self) -> None:
         repeats = -len(self.selection or self.dataset) % (self.batch_size * self.world)
         if repeats:
+            rows = "1 row of the last step is a repeat" if repeats == 1 else f"{repeats} rows of the last step are repeats"
             warnings.warn(
-                f"{repeats} row{'s' if repeats > 1 else ''} of the last step {'are repeats' if repeats > 1 else 'is a repeat'}, so that all {self.world} ranks have it. tail='drop' leaves "
+                f"{rows}, so that all {self.world} ranks have it. tail='drop' leaves "
                 "that step out; tail='pad' keeps it: then skip rows where batch['valid'] is False",
                 stacklevel=stack_level(),
             )

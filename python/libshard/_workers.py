@@ -517,7 +517,7 @@ class _Job:
         if self.shards < min(workers, self.count):
             warnings.warn(
                 f"{writer._shown}: workers={workers}, but the {self.count:,} records fill only {self.shards} "
-                f"shard{'s'[: self.shards > 1]}, and a worker makes whole shards, so the other workers have nothing to do; "
+                f"shard{'s' if self.shards > 1 else ''}, and a worker makes whole shards, so the other workers have nothing to do; "
                 f"shard_records={-(-self.count // (4 * workers))} gives each worker about 4",
                 stacklevel=stack_level(),
             )
@@ -620,14 +620,14 @@ class _Job:
         different = [name for name in job if before.get(name) != job[name]]
         if different:
             name = different[0]
-            complete = f"{count} complete shard{'s'[: count != 1]}"
+            complete = f"{count} complete shard{'s' if count != 1 else ''}"
             other = "other" if name in ("names", "images", "classes", "files of the source") else "another"
             if name == "records of a shard":
                 name = "number of records in a shard"
             raise ExistsError(
                 f"{self.writer._shown}: an earlier call was stopped there, and left {complete} with {other} {name}: "
-                f"{_differing(before.get(different[0]), job[different[0]])}. Call with the same arguments to go on, or with resume=False "
-                "to remove them and begin again",
+                f"{_differing(before.get(different[0]), job[different[0]])}. Call with the same arguments to go on, or with "
+                "resume=False to remove them and begin again",
                 "exists already",
             )
 
