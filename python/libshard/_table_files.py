@@ -38,11 +38,12 @@ def table_instead(source: Any) -> str | None:
         return f"pandas.read_csv({path!r}{', sep=' + repr(chr(9)) if ending == '.tsv' else ''})"
     if ending == ".feather":
         return f"pyarrow.feather.read_table({path!r})"
-    for _, _, names in islice(os.walk(path), _FOLDERS_MOST):
-        found = next(filter(is_table_file, names), None)
-        if found:
-            of_arrow = ", format='arrow'" if found.lower().endswith(".arrow") else ""
-            return f"pyarrow.dataset.dataset({path!r}{of_arrow}).to_table()"
+    with contextlib.suppress(ValueError):  # no path can be called so
+        for _, _, names in islice(os.walk(path), _FOLDERS_MOST):
+            found = next(filter(is_table_file, names), None)
+            if found:
+                of_arrow = ", format='arrow'" if found.lower().endswith(".arrow") else ""
+                return f"pyarrow.dataset.dataset({path!r}{of_arrow}).to_table()"
     return None
 
 

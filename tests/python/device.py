@@ -46,6 +46,7 @@ class Control(ctypes.Structure):
         ("pending", ctypes.CFUNCTYPE(ctypes.c_uint)),
         ("fail", ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint, ctypes.c_int)),
         ("hide", ctypes.CFUNCTYPE(None, ctypes.c_char_p)),
+        ("host_addresses", ctypes.CFUNCTYPE(None, ctypes.c_int)),
         ("break_down", ctypes.CFUNCTYPE(None, ctypes.c_int)),
         ("count", ctypes.CFUNCTYPE(u64, ctypes.c_char_p)),
         ("sins", ctypes.CFUNCTYPE(u64, ctypes.c_int)),

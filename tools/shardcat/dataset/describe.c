@@ -169,7 +169,7 @@ static int print_channels(FILE *out, struct input *in, uint32_t field, const cha
 	fprintf(out, "  %s %s", in->schema->field[field].name, what);
 	for (uint32_t c = 0; (rc = input_moments(in, field, c, &m, err)) == SHARD_OK; c++)
 		fprintf(out, " %.6f", of(&m) / 255);
-	fputs(" (of 0..1)\n", out);
+	fputc('\n', out);
 	return rc;
 }
 
