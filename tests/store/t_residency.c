@@ -12,7 +12,7 @@
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 
-#define RECORDS 400u /* of 147 KiB: four pieces of work */
+#define RECORDS 400u /* of 147 KiB: eight pieces of work */
 
 static bool frozen;	    /* nobody is told of faults */
 static uint64_t data_bytes; /* asked of a disk, in pieces larger than any table */
@@ -41,7 +41,7 @@ uint64_t __wrap_file_major_faults(void)
 int __wrap_file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err)
 {
 	pthread_mutex_lock(&lock);
-	data_bytes += bytes > (1u << 20) ? bytes : 0;
+	data_bytes += bytes > (1u << 19) ? bytes : 0;
 	pthread_mutex_unlock(&lock);
 	return __real_file_read_at(fd, out, bytes, offset, path, err);
 }
@@ -52,7 +52,7 @@ void __wrap_engine_put(struct engine *e, struct engine_read *r);
 void __wrap_engine_put(struct engine *e, struct engine_read *r)
 {
 	pthread_mutex_lock(&lock);
-	data_bytes += r->bytes > (1u << 20) ? r->bytes : 0;
+	data_bytes += r->bytes > (1u << 19) ? r->bytes : 0;
 	pthread_mutex_unlock(&lock);
 	__real_engine_put(e, r);
 }
@@ -99,7 +99,7 @@ TEST(faults_end_the_belief_that_a_shard_is_cached)
 	write_photos(path.text, &s, 0, RECORDS, NULL);
 	frozen = true; /* the control: with nobody watching, all of it comes page by page */
 	CHECK_EQ(verify_cold(path.text), 0);
-	frozen = false; /* one piece of 16 MiB came so, the rest in large reads */
+	frozen = false; /* one piece of 8 MiB came so, the rest in large reads */
 	CHECK(verify_cold(path.text) > RECORDS / 2 * s.group[0].stride);
 	remove_tree(dir.text);
 }
