@@ -724,9 +724,10 @@ TEST(a_slot_is_not_filled_again_before_its_check)
 	CHECK(ends_within(t.l->device_slots.stream, 10000));
 	CHECK_OK(shard_loader_release_after(t.l, &lent, t.stream, &fixture_err));
 	CHECK_OK(shard_loader_seek(t.l, 0, 50, &fixture_err));
+	wait_until_full(t.l); /* then several batches are sent at once: one of them to the slot that was lent */
 	atomic_store(&lent_rc, -1);
 	CHECK_EQ(pthread_create(&thread, NULL, take_one, &t), 0);
-	while (fake->count("cuMemcpyBatchAsync") < 5)
+	while (fake->count("cuMemcpyBatchAsync") < 6)
 		usleep(1000);
 	CHECK(!ends_within(t.l->device_slots.stream, 100));
 	atomic_store(&held_launch, 0);
