@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 OnError: TypeAlias = Literal["fail", "skip", "quarantine"] | Callable[[int, Exception], Any]
 _Receipt: TypeAlias = dict[str, Any]
 
+_FEW = 256  # samples of a worker: it matters little if fewer are packed by one process
 _LOCK_SECONDS = 30.0  # to wait for workers of a parent that was killed
 # Shards of an earlier call of which a sample is compared: that takes a thousandth of the time that they took.
 _COMPARED_LEAST = 16
@@ -514,7 +515,7 @@ class _Job:
         self.maker = writer.maker()
         self.shards = -(-self.count // writer._per_shard)
         self._take_over()
-        if self.shards < min(workers, self.count):
+        if self.shards < workers and self.count > _FEW * workers:
             warnings.warn(
                 f"{writer._shown}: workers={workers}, but the {self.count:,} records fill only {self.shards} "
                 f"shard{'s' if self.shards > 1 else ''}, and a worker makes whole shards, so the other workers have nothing to do; "

@@ -686,6 +686,13 @@ class Workers(Base):
             pack(Source(wrong=[20]), on_error="skip", workers=0)
 
     def test_fewer_shards_than_workers(self):
+        with warnings.catch_warnings():  # of so few samples it does not matter
+            warnings.simplefilter("error")
+            pack(Source(), workers=4, shard_records=50)
+        self.new()
+        few = mock.patch.object(_workers, "_FEW", 24)
+        few.start()
+        self.addCleanup(few.stop)
         said = "ours: workers=4, but the 100 records fill only {}, .*; shard_records=7 gives each worker about 4$"
         with self.assertWarnsRegex(UserWarning, said.format("2 shards")):
             pack(Source(), workers=4, shard_records=50)
