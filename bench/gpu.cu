@@ -149,45 +149,23 @@ static void stream_count_rows(struct bench *b, struct job *j)
 
 /* ---- the stream of batches, and the copy engine ---- */
 
-struct stream_job {
-	struct job *j;
-};
-
-static bool open_stream(void *context)
-{
-	return job_open_warm(((struct stream_job *)context)->j);
-}
-
-static double run_stream(void *context)
-{
-	return job_run_anew(((struct stream_job *)context)->j);
-}
-
 static double run_pageable(void *context)
 {
-	struct job *j = ((struct stream_job *)context)->j;
+	struct job *j = *(struct job **)context;
 
 	return job_copy_batches(j, j->plain, cudaMemcpyHostToDevice);
-}
-
-/* It is not at work beside other sides. */
-static bool close_stream(void *context)
-{
-	return job_close_loader(((struct stream_job *)context)->j);
 }
 
 /* With this many threads; 0: as many as the loader chooses. */
 static void stream_row(struct bench *b, struct job *j, unsigned threads)
 {
-	struct stream_job s = {};
 	struct bench_row row;
 	char name[64] = "gpu/stream/150528";
 
 	if (threads)
 		snprintf(name, sizeof(name), "gpu/stream/150528/%u", threads);
-	s.j = j;
-	row = job_row(j, name, &s);
-	row.side[0] = {"shard_loader_next_device", run_stream, open_stream, close_stream, 0};
+	row = job_row(j, name, &j);
+	row.side[0] = {"shard_loader_next_device", job_run_stream, job_open_stream, job_close_stream, 0};
 	row.side[1] = {"copy engine, page-locked", job_run_link, NULL, NULL, 0};
 	row.side[2] = {"cudaMemcpyAsync, pageable", run_pageable, NULL, NULL, 0};
 	j->trainer.options.thread_count = threads;
@@ -325,16 +303,6 @@ static double run_alone(void *context)
 	return run_multiply((struct beside *)context, false);
 }
 
-static bool open_beside(void *context)
-{
-	return job_open_warm(((struct beside *)context)->j);
-}
-
-static bool close_beside(void *context)
-{
-	return job_close_loader(((struct beside *)context)->j);
-}
-
 static void beside_row(struct bench *b, struct job *j)
 {
 	struct beside s = {j, 0, 0};
@@ -343,7 +311,7 @@ static void beside_row(struct bench *b, struct job *j)
 	row.name = "gpu/beside-compute";
 	row.unit = "kernels/s";
 	row.context = &s;
-	row.side[0] = {"multiply, while batches come", run_beside, open_beside, close_beside, 0};
+	row.side[0] = {"multiply, while batches come", run_beside, job_open_stream, job_close_stream, 0};
 	row.side[1] = {"multiply, alone", run_alone, NULL, NULL, 0};
 	if (bench_run(b, &row) > 0) {
 		job_note(j);

@@ -109,6 +109,21 @@ bool job_close_loader(void *context)
 	return true;
 }
 
+bool job_open_stream(void *context)
+{
+	return job_open_warm(*(struct job **)context);
+}
+
+double job_run_stream(void *context)
+{
+	return job_run_anew(*(struct job **)context);
+}
+
+bool job_close_stream(void *context)
+{
+	return job_close_loader(*(struct job **)context);
+}
+
 void job_note(const struct job *j)
 {
 	const struct shard_loader_stats *s = &j->stats;

@@ -58,6 +58,11 @@ double job_run_anew(struct job *j);  /* likewise, behind a seek: nothing was pre
 bool job_open_warm(void *context);
 bool job_close_loader(void *context);
 
+/* The three of a row whose context begins with a `struct job *`. */
+bool job_open_stream(void *context);
+double job_run_stream(void *context);
+bool job_close_stream(void *context);
+
 /*
  * Say how the batches of the loader came that was closed last: all of them, since it was opened.
  * A driver may refuse to page-lock memory, as maps that cannot be written.  Then the figure is of a

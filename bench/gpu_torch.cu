@@ -67,21 +67,6 @@ static double run_torch(void *context)
 	return ((struct torch_job *)context)->gb_per_s;
 }
 
-static bool open_stream(void *context)
-{
-	return job_open_warm(((struct torch_job *)context)->j);
-}
-
-static double run_stream(void *context)
-{
-	return job_run_anew(((struct torch_job *)context)->j);
-}
-
-static bool close_stream(void *context)
-{
-	return job_close_loader(((struct torch_job *)context)->j);
-}
-
 void torch_row(struct bench *b, struct job *j)
 {
 	const char *python = getenv("PYTHON");
@@ -99,7 +84,7 @@ void torch_row(struct bench *b, struct job *j)
 	t.command = make_command(j, python);
 	row.unit = "GB/s";
 	row.context = &t;
-	row.side[0] = {"shard_loader_next_device", run_stream, open_stream, close_stream, 0};
+	row.side[0] = {"shard_loader_next_device", job_run_stream, job_open_stream, job_close_stream, 0};
 	row.side[1] = {"PyTorch, DataLoader(pin_memory=True)", run_torch, ask, NULL, 0};
 	if (bench_run(b, &row) > 0) {
 		job_note(j);
