@@ -170,14 +170,17 @@ class TableFile(SourceFile):
                 found[column.path_in_schema] = found.get(column.path_in_schema, True) and is_whole
         return {path for path, is_whole in found.items() if is_whole}
 
-    def missing(self, name: str, count: Callable[[Any], tuple[int, int]]) -> tuple[int, int]:
-        """How many values of a column are null, of how many, as ``count`` tells of a part.  Statistics may say that none is."""
+    def missing(self, name: str, count: Callable[[Any], list[tuple[int, int]]]) -> list[tuple[int, int]]:
+        """How many values of a column are null, and of how many: sums of each pair that ``count`` tells of a part.
+
+        Empty if statistics say that none is.
+        """
         is_alone = not any(other.startswith(name + ".") for other in self.schema.names)  # "a.b" may be a column of its own
         # a null of the column is a null of each of its leaves
         if self.is_parquet and is_alone and any((path + ".").startswith(name + ".") for path in self._whole):
-            return 0, 0
+            return []
         counts = [count(self.read(group, name).column(name)) for group in range(len(self.ends))]
-        return sum(missing for missing, _ in counts), sum(values for _, values in counts)
+        return [(sum(missing for missing, _ in pairs), sum(values for _, values in pairs)) for pairs in zip(*counts)]
 
 
 class StoredColumn(Stored):
@@ -187,9 +190,13 @@ class StoredColumn(Stored):
         self.file, self.name, self.image = file, name, image
         self.kept: tuple[int, Any] = -1, None  # a group, and its values, or the error if it is damaged
         dtype = file.schema.field(name).type
-        refuse_nulls(name, dtype, *file.missing(name, lambda column: (column.null_count, len(column))))
-        if str(dtype).startswith("fixed_size_list") and not image:
-            refuse_nulls(name, dtype, *file.missing(name, missing_items))
+        has_items = str(dtype).startswith("fixed_size_list") and not image
+
+        def count(column: Any) -> list[tuple[int, int]]:
+            return [(column.null_count, len(column)), *([missing_items(column)] if has_items else [])]
+
+        for missing, values in file.missing(name, count):
+            refuse_nulls(name, dtype, missing, values)
         self.names: list[str] | None = None  # of a category
         if image or not str(dtype).startswith("dictionary"):
             first = self._group(0)

@@ -456,6 +456,7 @@ def arrow_column(table: Any, place: int, name: str) -> _Column:
     if text in ("bool", "halffloat", "float", "double") or text.startswith(("int", "uint")):
         return column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False), None
     if text.startswith("fixed_size_list"):
+        column = column.combine_chunks() if hasattr(column, "chunks") else column  # which is a copy
         refuse_nulls(name, dtype, *missing_items(column))
         shape, parts = _flat(column)[-1]
         return parts.to_numpy(zero_copy_only=False).reshape(shape), None
@@ -500,7 +501,9 @@ def column_names(dataset: Dataset) -> dict[str, list[str]]:
 
 
 def of_stack(dataset: Dataset, name: str) -> str:
-    """Behind a message that a field is not there: what to do if that is the name of a stacked column."""
+    """Behind a message that a field is not there: what to do if that is the name of a stacked column.  Empty if it is there."""
+    if name in dataset.schema.names:
+        return ""  # without a look at each shard, as a loader with window= asks
     try:
         field, names = next((field, names) for field, names in dataset.columns.items() if name in names)
     except (StopIteration, MismatchError):
