@@ -473,10 +473,8 @@ def _refuse_encoded(what: str, field: Field, array: Any) -> None:
                f"{meant}")  # fmt: skip
     flag = next((name for name in _FLAGS if name in array.attrs), None)
     if flag is not None:
-        value = array.attrs[flag]
-        shown = show(value.tolist() if hasattr(value, "tolist") else value)
         warnings.warn(
-            f"{what} has the attribute {flag}={shown}, which says what its numbers mean; a dataset does not keep it. "
+            f"{what} has the attribute {flag}={show(_listed(array.attrs[flag]))}, which says what its numbers mean; a dataset does not keep it. "
             f"classes=[...] names the classes of a label; {meant}",
             stacklevel=stack_level(),
         )
@@ -523,16 +521,21 @@ def _classes(file: _Arrays, group: Any, label: str) -> list[str] | None:
     return next(iter(named.values()), None)
 
 
+def _listed(value: Any) -> Any:
+    """An attribute that may be an array, as lists of Python."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def _text_of(value: Any) -> str:
     """Of an attribute that is a text, or a list of one; an empty one of all else."""
-    listed = value.tolist() if hasattr(value, "tolist") else value
+    listed = _listed(value)
     value = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
     return value.decode(errors="replace") if isinstance(value, bytes) else value if isinstance(value, str) else ""
 
 
 def _texts_of(value: Any) -> list[str] | None:
     """Of an attribute that is a list of texts."""
-    listed = value.tolist() if hasattr(value, "tolist") else value
+    listed = _listed(value)
     if not isinstance(listed, (list, tuple)) or not all(isinstance(v, (str, bytes)) for v in listed):
         return None
     return [v.decode() if isinstance(v, bytes) else v for v in listed]

@@ -118,11 +118,9 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     if is_table_file(source):
         file = TableFile(os.fspath(source))
         source, stored = file.table(order == "shuffle", [*schema, key] if isinstance(schema, Mapping) else None)
-    is_other = isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source)
-    may_be_other = is_other or not (isinstance(source, (str, os.PathLike)) or is_table(source))
-    if may_be_other and (table := table_instead(source)):
+    if not (is_arrays(source) or is_table(source)) and (table := table_instead(source)):
         raise TypeError(f"pack() takes samples or a table, not {show(source)}; give {table}")
-    if is_other:
+    if isinstance(source, (str, bytes, os.PathLike)) and not is_arrays(source):
         raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files, "
                         "and pack() itself reads .parquet, .arrow, .h5, .hdf5 and .zarr")
     if names is not None:
