@@ -637,6 +637,19 @@ static void *take_one(void *context)
 	return NULL;
 }
 
+/* Take a batch in a thread of its own. */
+static void start_taking(struct training *t, pthread_t *thread)
+{
+	atomic_store(&lent_rc, -1);
+	CHECK_EQ(pthread_create(thread, NULL, take_one, t), 0);
+}
+
+static void end_taking(pthread_t thread)
+{
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(atomic_load(&lent_rc), SHARD_OK);
+}
+
 TEST(a_batch_waits_for_its_check)
 {
 	struct training t;
@@ -645,14 +658,12 @@ TEST(a_batch_waits_for_its_check)
 	open_photos(40, SHARD_RAW, one_shard, 1);
 	open_checked(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 1}, 0);
 	fake->hold(1);
-	atomic_store(&lent_rc, -1);
-	CHECK_EQ(pthread_create(&thread, NULL, take_one, &t), 0);
+	start_taking(&t, &thread);
 	while (!fake->count("cuEventSynchronize") && atomic_load(&lent_rc) == -1)
 		usleep(1000);
 	CHECK_EQ(atomic_load(&lent_rc), -1);
 	fake->hold(0);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(atomic_load(&lent_rc), SHARD_OK);
+	end_taking(thread);
 	CHECK_EQ(stats_of(&t).batch_count, 1);
 	CHECK_EQ(stats_of(&t).check_wait_count, 1);
 	CHECK_EQ(stats_of(&t).device_checked_count, 9);
@@ -683,7 +694,6 @@ static void open_held(struct training *t, unsigned launch)
 		device_copy_await_pins(t->l->copy, i);
 	fake->reset();
 	atomic_store(&held_launch, launch);
-	atomic_store(&lent_rc, -1);
 }
 
 TEST(copies_do_not_wait_for_the_check_of_the_batch_before)
@@ -693,7 +703,7 @@ TEST(copies_do_not_wait_for_the_check_of_the_batch_before)
 
 	open_photos(40, SHARD_RAW, one_shard, 1);
 	open_held(&t, 1);
-	CHECK_EQ(pthread_create(&thread, NULL, take_one, &t), 0);
+	start_taking(&t, &thread);
 	while (!atomic_load(&launch_waits) || fake->count("cuMemcpyBatchAsync") < 4)
 		usleep(1000);
 	CHECK(ends_within(t.l->device_slots.stream, 10000));
@@ -701,8 +711,7 @@ TEST(copies_do_not_wait_for_the_check_of_the_batch_before)
 	CHECK_EQ(atomic_load(&launch_count), 1);
 	CHECK_EQ(atomic_load(&lent_rc), -1);
 	atomic_store(&held_launch, 0);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(atomic_load(&lent_rc), SHARD_OK);
+	end_taking(thread);
 	CHECK_OK(shard_loader_release_after(t.l, &lent, t.stream, &fixture_err));
 	close_checked(&t);
 }
@@ -715,9 +724,8 @@ TEST(a_slot_is_not_filled_again_before_its_check)
 
 	open_photos(40, SHARD_RAW, one_shard, 1);
 	open_held(&t, 2);
-	CHECK_EQ(pthread_create(&thread, NULL, take_one, &t), 0);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(atomic_load(&lent_rc), SHARD_OK);
+	start_taking(&t, &thread);
+	end_taking(thread);
 	CHECK_EQ(t.l->device_slots.queue_count, 3);
 	while (!atomic_load(&launch_waits))
 		usleep(1000);
@@ -725,14 +733,12 @@ TEST(a_slot_is_not_filled_again_before_its_check)
 	CHECK_OK(shard_loader_release_after(t.l, &lent, t.stream, &fixture_err));
 	CHECK_OK(shard_loader_seek(t.l, 0, 50, &fixture_err));
 	wait_until_full(t.l); /* then several batches are sent at once: one of them to the slot that was lent */
-	atomic_store(&lent_rc, -1);
-	CHECK_EQ(pthread_create(&thread, NULL, take_one, &t), 0);
+	start_taking(&t, &thread);
 	while (fake->count("cuMemcpyBatchAsync") < 6)
 		usleep(1000);
 	CHECK(!ends_within(t.l->device_slots.stream, 100));
 	atomic_store(&held_launch, 0);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(atomic_load(&lent_rc), SHARD_OK);
+	end_taking(thread);
 	CHECK_EQ(lent.position, 50);
 	CHECK_OK(shard_loader_release_after(t.l, &lent, t.stream, &fixture_err));
 	fake->settle();
