@@ -9,9 +9,9 @@
  * result of an older one, of a kernel that did not run, cannot be taken for a new one.
  *
  * Rows of a damaged unit are read again by the CPU, which checks them and does what the options say.
- * What the CPU has then is copied to the rows' place, and is hashed there once more.  The first check
- * has ended by then, so all of that is on the filling stream, and the host waits for it.  If that finds
- * damage, too, it is an error.
+ * The rows that the CPU has then are copied to their place, and the GPU hashes them there once more.
+ * The first check has ended by then, so copies and kernels are on the filling stream, and the host
+ * waits for them.  If this second check finds damage, too, it is an error.
  *
  * A slab of a pool is a batch here.  A pool may have thousands of slabs, of which few are under way, so
  * there is room for the checks of some batches only.

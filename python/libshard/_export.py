@@ -109,7 +109,7 @@ def table_of(source: Selectable, fields: Iterable[str] | None) -> Any:
     left = [f.name for f in _fields(dataset, None) if fields is None and f not in wanted]
     if left:
         large = [name for name in left if dataset.schema[name].semantic != "image"]
-        if large:  # that images are not there is no surprise
+        if large:  # images are left out of most tables on purpose
             warnings.warn(
                 f"to_arrow() and to_pandas() leave out fields of more than {_SMALL:,} bytes, here {', '.join(map(show, large))}; "
                 f"name all that are wanted, as in to_pandas({show([wanted[0].name, large[0]])})",

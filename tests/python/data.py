@@ -84,7 +84,7 @@ def bfloat16(bits):
 
 @contextlib.contextmanager
 def files_of_at_most(bytes):
-    """As on a full disk: whoever writes more to a file gets an error.  Processes that begin now inherit it."""
+    """As on a full disk: a process that writes more to a file gets an error.  Processes that begin now inherit it."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, before[1]))

@@ -282,9 +282,8 @@ static void print_not_finite(struct input *in)
 	if (n.shard_count > n.read_count + n.unread_count)
 		printf("%snot added up, because %s shards would be opened; -v does so\n", before, all);
 	else if (n.read_count > n.with_count) {
-		printf("%snone is recorded in %s of %s shard%s: there is none, unless a version before 0.3.0 packed "
-		       "it; "
-		       "to count: shardcat stats ",
+		printf("%snone is recorded in %s of %s shard%s: there is none, unless a version before 0.3.0 "
+		       "packed it; to count: shardcat stats ",
 		       before, human_count(some, n.read_count - n.with_count), all, n.shard_count == 1 ? "" : "s");
 		print_escaped(in->path, strlen(in->path));
 		putchar('\n');
